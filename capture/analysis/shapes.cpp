@@ -236,8 +236,10 @@ class Spread {
     if (n == kNone) throw TypeError("shapes: " + why);
     const Node& node = g_.nodes[n];
     const std::string_view site = node.origin.site.view();
-    throw TypeError(fmt::format("[{}] {}, at {} with {}{}", node.op->name, why, g_.node_text(n), shapes_of(n),
-                                site.empty() ? "" : fmt::format(" ({})", site)));
+    throw TypeError(error_text(
+        node.op->name,
+        fmt::format("{}, at {} with {}{}", why, g_.node_text(n), shapes_of(n), site.empty() ? "" : fmt::format(" ({})", site)),
+        {}));
   }
 
   void set(std::int32_t axis, std::int64_t size, NodeId n) {

@@ -21,6 +21,7 @@
 //      workspace of the node (region_frames.h).
 #pragma once
 
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/kernels/export.h>
 
@@ -179,5 +180,8 @@ struct Plan {
 // Live bytes during each node of the plan's order: the curve that the viewer draws. External buffers, workspace, and the
 // operands and results of the node are included. The maximum is lower_bound_bytes.
 std::vector<std::int64_t> live_bytes(const Plan& plan);
+
+// The error for a plan that does not fit its budget, of a call of `op`. `what` stands before the reason that the plan gives.
+InfeasibleError infeasible_error(const char* op, const Plan& plan, const std::string& what = {});
 
 }  // namespace TAPEDECK_API

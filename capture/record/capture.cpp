@@ -130,9 +130,11 @@ void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool 
   const Node& first = g.nodes[counted[0]];
   const std::string place = fmt::format("{} ({})", g.node_text(counted[0]), first.origin.site.view());
   if (fully_static)
-    throw CaptureError(fmt::format(
-        "[{}] the size of its result is known only once it has run, and this capture is fully static; give `count`: {}",
-        first.op->name, place));
+    throw CaptureError(error_text(
+        first.op->name,
+        fmt::format("the size of its result is known only once it has run, and this capture is fully static; give `count`: {}",
+                    place),
+        {}));
   DynamicGraph grouped = with_dynamic_region(g, counted);
   captured->counts = std::move(grouped.counts);
   captured->count_suspicion = std::move(grouped.suspicion);
@@ -141,10 +143,12 @@ void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool 
         "a mask selected less than two elements, too few to tell what was computed from their number: " + place;
   if (!captured->count_suspicion.empty() && !compares_counts)
     throw CaptureError(
-        fmt::format("[capture] sizes depend on `{}`, and {}; capture the step as a callable, which compares calls with "
-                    "different counts, or give "
-                    "`count`",
-                    place, captured->count_suspicion));
+        error_text("capture",
+                   fmt::format("sizes depend on `{}`, and {}; capture the step as a callable, which compares calls with "
+                               "different counts, or give "
+                               "`count`",
+                               place, captured->count_suspicion),
+                   {}));
   for (std::size_t i = 0; i < counted.size(); ++i) {
     const Node& node = g.nodes[counted[i]];
     captured->report.host_calls.push_back(

@@ -122,24 +122,26 @@ void StreamCheck::compare_source(const Recorder& tape, NodeId n, std::size_t ope
 }
 
 void StreamCheck::finish(const Recorder& tape, const std::vector<Tensor>& outputs) {
-  if (!failure_.empty()) throw CaptureError("[capture] " + failure_);
+  if (!failure_.empty()) throw CaptureError(error_text("capture", failure_, {}));
   if (tape.graph.node_count() > 0) recorded(tape, tape.graph.node_count() - 1);
   if (tape.graph.node_count() < script_.n_nodes) mismatch(tape, tape.graph.node_count(), "too few ops");
   if (outputs.size() != script_.outputs.size())
-    throw CaptureError(
-        fmt::format("[capture] the step returned {} results, {} in the capture", outputs.size(), script_.outputs.size()));
+    throw CaptureError(error_text(
+        "capture", fmt::format("the step returned {} results, {} in the capture", outputs.size(), script_.outputs.size()), {}));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     ValueId v = kNone;
     for (const Outside& o : tape.outside)
       if (o.tensor.impl() == outputs[i].impl()) v = o.last;
     if (v == kNone && tape.owns(*outputs[i].impl())) v = tape.bound_value(*outputs[i].impl());
     if (v != script_.outputs[i])
-      throw CaptureError(fmt::format("[capture] result {} of the step is another value than in the capture", i));
+      throw CaptureError(
+          error_text("capture", fmt::format("result {} of the step is another value than in the capture", i), {}));
   }
   for (const Outside& o : tape.outside) {
     const std::int32_t k = o.first < static_cast<ValueId>(script_.source_of.size()) ? script_.source_of[o.first] : kNone;
     if (k != kNone && script_.sources[k].last != o.last)
-      throw CaptureError(fmt::format("[capture] the step wrote {} otherwise than in the capture", script_.sources[k].name));
+      throw CaptureError(
+          error_text("capture", fmt::format("the step wrote {} otherwise than in the capture", script_.sources[k].name), {}));
   }
 }
 

@@ -25,13 +25,17 @@ namespace {
     const Type &type = first.graph->literal(first.node())->type, &type_now = second.graph->literal(second.node())->type;
     if (type == type_now)
       throw CaptureError(
-          fmt::format("[capture] a constant {} differs between the first two calls of the step (first read at {}); pass it as "
-                      "an input, or make it a HostScalar",
-                      to_string(type), then.site.view()));
+          error_text("capture",
+                     fmt::format("a constant {} differs between the first two calls of the step (first read at {}); pass it as "
+                                 "an input, or make it a HostScalar",
+                                 to_string(type), then.site.view()),
+                     {}));
   }
-  throw CaptureError(
-      fmt::format("[capture] the step did something else on its second call: node {} was `{}` ({}), then `{}` ({})", first.id,
-                  first.graph->node_text(first.id), then.site.view(), second.graph->node_text(second.id), now.site.view()));
+  throw CaptureError(error_text(
+      "capture",
+      fmt::format("the step did something else on its second call: node {} was `{}` ({}), then `{}` ({})", first.id,
+                  first.graph->node_text(first.id), then.site.view(), second.graph->node_text(second.id), now.site.view()),
+      {}));
 }
 
 std::string difference_of_graphs(const ProgramDifference& d) {
@@ -56,19 +60,22 @@ void compare_graphs(const Graph& a, const Graph& b) {
     if (whole.empty()) whole = difference_of_graphs(d);
     return true;
   });
-  if (!whole.empty()) throw CaptureError("[capture] " + whole);
+  if (!whole.empty()) throw CaptureError(error_text("capture", whole, {}));
 }
 
 // A tensor made anew in every call cannot be what a replay reads and writes.
 void compare_tensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b, const char* what) {
   if (a.size() != b.size())
-    throw CaptureError(
-        fmt::format("[capture] the step used {} {} tensors on its first call and {} on its second", a.size(), what, b.size()));
+    throw CaptureError(error_text(
+        "capture", fmt::format("the step used {} {} tensors on its first call and {} on its second", a.size(), what, b.size()),
+        {}));
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i].impl() != b[i].impl())
       throw CaptureError(
-          fmt::format("[capture] the {} '{}' is another tensor on the second call of the step; make it once, outside", what,
-                      b[i].name().view()));
+          error_text("capture",
+                     fmt::format("the {} '{}' is another tensor on the second call of the step; make it once, outside", what,
+                                 b[i].name().view()),
+                     {}));
 }
 
 // The caller passes other declared inputs and other gradients in every call. The inputs between them were marked by their

@@ -87,10 +87,12 @@ class Grouper {
       return inferred_again(std::move(changed), g_, "", [&](Graph& now, NodeId n) { follow_twin(now, n); });
     } catch (const TypeError& error) {
       throw CaptureError(
-          fmt::format("[capture] a shape works only as long as the mask of `{}` holds as often as now: {}; reduce what was "
-                      "selected first, or give "
-                      "`count`",
-                      place(g_, counted_[0]), error.what()));
+          error_text("capture",
+                     fmt::format("a shape works only as long as the mask of `{}` holds as often as now: {}; reduce what was "
+                                 "selected first, or give "
+                                 "`count`",
+                                 place(g_, counted_[0]), error.what()),
+                     {}));
     }
   }
 
@@ -196,10 +198,13 @@ class Grouper {
       if (!sized_[v]) continue;
       const NodeId n = g_.values[v].node;
       const bool returned = std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
-      throw CaptureError(fmt::format(
-          "[{}] the size of %{}: {} is known only once `{}` has run, and it {}: {}; reduce it inside the step, or give `count`",
-          g_.nodes[n].op->name, g_.value_name(v), to_string(g_.values[v].type), g_.nodes[counted_[0]].op->name,
-          returned ? "is returned" : "is stored", place(g_, n)));
+      throw CaptureError(error_text(
+          g_.nodes[n].op->name,
+          fmt::format(
+              "the size of %{}: {} is known only once `{}` has run, and it {}: {}; reduce it inside the step, or give `count`",
+              g_.value_name(v), to_string(g_.values[v].type), g_.nodes[counted_[0]].op->name,
+              returned ? "is returned" : "is stored", place(g_, n)),
+          {}));
     }
   }
 
@@ -213,8 +218,10 @@ class Grouper {
       const int its = before(n) ? 0 : in(n) ? 1 : 2;
       if (its < stage)
         throw CaptureError(
-            fmt::format("[capture] an effect would run before one that comes first, because sizes depend on `{}`: {}",
-                        place(g_, counted_[0]), place(g_, n)));
+            error_text("capture",
+                       fmt::format("an effect would run before one that comes first, because sizes depend on `{}`: {}",
+                                   place(g_, counted_[0]), place(g_, n)),
+                       {}));
       stage = its;
     }
   }

@@ -186,7 +186,7 @@ std::string Poison::bytes_text(const ByteRange& s) const {
   return fmt::format("bytes {}..{} of {}", s.first - place_of(chunk), s.end - 1 - place_of(chunk), arena_text(chunk));
 }
 
-void Poison::complain(const std::string& what) const { throw ExecutionError("[poison] " + what); }
+void Poison::complain(const std::string& what) const { throw ExecutionError(error_text("poison", what, {})); }
 
 // ---- holdings ----
 

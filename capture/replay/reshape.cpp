@@ -107,7 +107,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
   options.near = nullptr;
   if (!may_grow && fresh.arena_bytes > plan.arena_bytes)
     fresh = make_plan(after, options);  // keeping addresses may need more bytes than there are
-  if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);
+  if (!fresh.feasible) throw infeasible_error("reshape", fresh);
   return fresh;
 }
 

@@ -137,7 +137,7 @@ void CapturedBackward::make_executor() {
   PlanOptions how = plan_options_;
   how.find_floor = false;
   Plan plan = make_plan(graph_, how);
-  if (!plan.feasible) throw GradientError("[backward] a captured step has no gradient: " + plan.infeasible_reason);
+  if (!plan.feasible) throw infeasible_error("backward", plan, "a captured step has no gradient: ");
   executor_ = std::make_unique<Executor>(std::move(plan), executor_options_);
   bases_.assign(static_cast<std::size_t>(graph_.n_state), nullptr);
 }
@@ -153,10 +153,10 @@ void CapturedBackward::give_state(std::size_t state, const std::string& name, co
 }
 
 std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const std::vector<Tensor>& dys) {
-  if (!problem_.empty()) throw GradientError("[backward] a captured step has no gradient: " + problem_);
+  if (!problem_.empty()) throw GradientError(error_text("backward", "a captured step has no gradient: " + problem_, {}));
   if (thread_state().grad_enabled)
-    throw GradientError(
-        "[backward] a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too");
+    throw GradientError(error_text(
+        "backward", "a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too", {}));
   const auto n_inputs = static_cast<std::size_t>(graph_.n_inputs) - dys.size();  // of the captured graph
   if (!executor_) make_executor();
   const std::vector<std::string> state_names = executor_->state_names();

@@ -68,7 +68,7 @@ void RecordingReplayer::build(Recording& r, Captured captured) const {
   PlanOptions how = plan_;
   how.find_floor = false;  // a step does not tell its floor
   Plan plan = make_plan(captured.graph, how);
-  if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
+  if (!plan.feasible) throw infeasible_error("capture", plan);
   r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, executor_));
   keep_shared_constants(*r.first, &captured);
   r.first.reset();

@@ -184,7 +184,7 @@ struct DimBuckets::Impl {
   std::unique_ptr<Executor> planned(const Graph& graph) {
     Plan plan = make_plan(graph, plan_options);
     ++stats.planned;
-    if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
+    if (!plan.feasible) throw infeasible_error("capture", plan);
     return std::make_unique<Executor>(std::move(plan), executor_options);
   }
 
@@ -273,20 +273,26 @@ Sizes DimBuckets::sizes_of(const std::map<std::string, Type>& inputs) const {
     const DimRange& d = impl_->table.dims[a.dim];
     const auto it = inputs.find(a.input);
     if (it == inputs.end())
-      throw TypeError(
-          fmt::format("[capture] the step has no input '{}', whose axis {} is dimension '{}'", a.input, a.axis, d.name));
+      throw TypeError(error_text(
+          "capture", fmt::format("the step has no input '{}', whose axis {} is dimension '{}'", a.input, a.axis, d.name), {}));
     if (a.axis >= it->second.shape.rank)
-      throw TypeError(fmt::format("[capture] input '{}' is {}: it has no axis {} to be dimension '{}'", a.input,
-                                  to_string(it->second), a.axis, d.name));
+      throw TypeError(error_text("capture",
+                                 fmt::format("input '{}' is {}: it has no axis {} to be dimension '{}'", a.input,
+                                             to_string(it->second), a.axis, d.name),
+                                 {}));
     const std::int64_t size = it->second.shape[a.axis];
     const auto [known, fresh] = sizes.emplace(d.name, size);
     if (!fresh && known->second != size)
-      throw TypeError(fmt::format("[capture] dimension '{}' is {} by {} and {} by axis {} of '{}'", d.name, known->second,
-                                  said_by[d.name], size, a.axis, a.input));
+      throw TypeError(error_text("capture",
+                                 fmt::format("dimension '{}' is {} by {} and {} by axis {} of '{}'", d.name, known->second,
+                                             said_by[d.name], size, a.axis, a.input),
+                                 {}));
     if (fresh) said_by[d.name] = fmt::format("axis {} of '{}'", a.axis, a.input);
     if (size < d.min || size > d.max)
-      throw TypeError(fmt::format("[capture] dimension '{}' is {} by axis {} of '{}'; it was declared from {} to {}", d.name,
-                                  size, a.axis, a.input, d.min, d.bounded() ? std::to_string(d.max) : "any size"));
+      throw TypeError(error_text("capture",
+                                 fmt::format("dimension '{}' is {} by axis {} of '{}'; it was declared from {} to {}", d.name,
+                                             size, a.axis, a.input, d.min, d.bounded() ? std::to_string(d.max) : "any size"),
+                                 {}));
   }
   return sizes;
 }

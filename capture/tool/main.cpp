@@ -54,6 +54,8 @@ Failure current_failure() {
     return {kUsage, e.what()};
   } catch (const DeviceError& e) {
     return {kNoDevice, e.what()};
+  } catch (const InfeasibleError& e) {
+    return {kInfeasible, e.what()};
   } catch (const BudgetError& e) {
     return {kInfeasible, e.what()};
   } catch (const ExecutionError& e) {

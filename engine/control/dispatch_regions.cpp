@@ -23,8 +23,7 @@ std::vector<Type> infer(const Op& op, std::span<const Region> regions, std::span
   try {
     infer_types(op, types, attrs, outputs, regions);
   } catch (const TypeError& error) {
-    const std::string text = error.what(), prefix = fmt::format("[{}] ", op.name);
-    throw TypeError(error_text(op.name, text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : text, site));
+    throw TypeError(error_text(op.name, error.op() == op.name ? error.message() : error.what(), site));
   }
   return outputs;
 }

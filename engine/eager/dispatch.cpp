@@ -73,8 +73,7 @@ bool matches(const Signature& s, const Op& op, TensorImpl* const* in, int n, con
 }
 
 [[noreturn]] void rethrow_with_site(const Op& op, const TypeError& error, Site site) {
-  const std::string text = error.what(), prefix = fmt::format("[{}] ", op.name);
-  throw TypeError(error_text(op.name, text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : text, site));
+  throw TypeError(error_text(op.name, error.op() == op.name ? error.message() : error.what(), site));
 }
 
 void infer_slowly(Call& c, std::span<const Type> declared) {

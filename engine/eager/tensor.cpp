@@ -194,7 +194,8 @@ bool Tensor::abstract() const { return need(impl_, "abstract").storage == nullpt
 std::int64_t Tensor::size(int dim) const {
   const Shape& s = shape();
   const int d = dim < 0 ? dim + s.rank : dim;
-  if (d < 0 || d >= s.rank) throw TypeError(fmt::format("[size] dimension {} is outside {}", dim, to_string(type())));
+  if (d < 0 || d >= s.rank)
+    throw TypeError(error_text("size", fmt::format("dimension {} is outside {}", dim, to_string(type())), {}));
   return s[d];
 }
 
@@ -268,8 +269,9 @@ double Tensor::item(Site site) const {
 void Tensor::copy_to(void* dst, std::size_t bytes, std::size_t element_size) const {
   refuse_host_read(need(impl_, "to_vector"), "to_vector");
   if (element_size != dtype_size(impl_->dtype))
-    throw TypeError(fmt::format("[to_vector] elements of {} have {} bytes, not {}", to_string(type()), dtype_size(impl_->dtype),
-                                element_size));
+    throw TypeError(error_text(
+        "to_vector",
+        fmt::format("elements of {} have {} bytes, not {}", to_string(type()), dtype_size(impl_->dtype), element_size), {}));
   if (bytes == 0) return;
   const NoGrad no_grad;
   const Tensor d = dense() ? *this : copy(*this);
@@ -285,14 +287,16 @@ bool Tensor::requires_grad() const {
 Tensor& Tensor::requires_grad(bool on) {
   detail::TensorImpl& t = need(impl_, "requires_grad");
   if (on && !is_floating(t.dtype))
-    throw TypeError(fmt::format("[requires_grad] {} holds integers: no gradient", to_string(t.type())));
+    throw TypeError(error_text("requires_grad", fmt::format("{} holds integers: no gradient", to_string(t.type())), {}));
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->owns(t)) {
     if (state->tape->needs_grad(t))
-      throw GradientError(fmt::format("[requires_grad] {} is a result and no leaf; detach() it first", to_string(t.type())));
+      throw GradientError(
+          error_text("requires_grad", fmt::format("{} is a result and no leaf; detach() it first", to_string(t.type())), {}));
     if (on)
       throw CaptureError(
-          fmt::format("[requires_grad] {} was computed inside the capture; make the leaf before it", to_string(t.type())));
+          error_text("requires_grad",
+                     fmt::format("{} was computed inside the capture; make the leaf before it", to_string(t.type())), {}));
   }
   t.requires_grad = on;
   return *this;
@@ -303,7 +307,8 @@ Tensor Tensor::grad() const { return need(impl_, "grad").extra ? impl_->extra->g
 void Tensor::set_grad(Tensor g) {
   detail::TensorImpl& t = need(impl_, "set_grad");
   if (g.defined() && g.type() != t.type())
-    throw TypeError(fmt::format("[set_grad] the gradient of {} cannot be {}", to_string(t.type()), to_string(g.type())));
+    throw TypeError(
+        error_text("set_grad", fmt::format("the gradient of {} cannot be {}", to_string(t.type()), to_string(g.type())), {}));
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing) state->tape->note_grad(&t, !g.defined());
   extra(t).grad = std::move(g);
@@ -333,7 +338,8 @@ Tensor& Tensor::detach_() {
 Tensor& Tensor::on_grad(GradHook hook) {
   detail::TensorImpl& t = need(impl_, "on_grad");
   ThreadState& state = thread_state();
-  if (!requires_grad()) throw GradientError(fmt::format("[on_grad] {} needs no gradient", to_string(t.type())));
+  if (!requires_grad())
+    throw GradientError(error_text("on_grad", fmt::format("{} needs no gradient", to_string(t.type())), {}));
   if (!state.tape->owns(t)) {
     extra(t).hooks.push_back(std::move(hook));
     return *this;
@@ -392,7 +398,7 @@ namespace {
 template <class T>
 Tensor from_values(const std::vector<T>& values, DType dtype, const Shape& shape) {
   if (static_cast<std::int64_t>(values.size()) != shape.numel())
-    throw TypeError(fmt::format("[from_vector] {} values do not fill {}", values.size(), to_string(shape)));
+    throw TypeError(error_text("from_vector", fmt::format("{} values do not fill {}", values.size(), to_string(shape)), {}));
   return from_bytes({dtype, shape}, values.data());
 }
 }  // namespace
@@ -417,7 +423,8 @@ Tensor scalar_of_bytes(DType dtype, T value) {
 }  // namespace
 
 Tensor scalar(double value, DType dtype) {
-  if (!fits_dtype(value, dtype)) throw TypeError(fmt::format("[scalar] {} does not fit {}", value, dtype_name(dtype)));
+  if (!fits_dtype(value, dtype))
+    throw TypeError(error_text("scalar", fmt::format("{} does not fit {}", value, dtype_name(dtype)), {}));
   switch (dtype) {
     case DType::f32:
       return scalar_of_bytes(dtype, static_cast<float>(value));

@@ -200,9 +200,11 @@ void Generator::walk() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const bool reached = tape_.info[targets_[i]].needs_grad;
     if (!reached && !options_.allow_unreached && !asked.empty())
-      throw GradientError(fmt::format(
-          "[gradient] the target {} depends on no value that the gradient is for (allow_unreached says that it adds nothing)",
-          text_of(targets_[i])));
+      throw GradientError(error_text(
+          "gradient",
+          fmt::format("the target {} depends on no value that the gradient is for (allow_unreached says that it adds nothing)",
+                      text_of(targets_[i])),
+          {}));
     if (!reached && !options_.heads_as_inputs) continue;
     const Tensor h = head(i);  // the input is made even if no node reads it
     if (reached) walk.add_target(targets_[i], h);

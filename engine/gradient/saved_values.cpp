@@ -45,7 +45,7 @@ std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomF
 }
 
 bool depends(const Tensor& y, const Tensor& x) {
-  if (!y.defined() || !x.defined()) throw TypeError("[depends] a tensor is undefined");
+  if (!y.defined() || !x.defined()) throw TypeError(error_text("depends", "a tensor is undefined", {}));
   if (y.impl() == x.impl()) return true;
   Recorder& tape = *thread_state().tape;
   if (!tape.owns(*y.impl())) return false;

@@ -140,7 +140,7 @@ std::int64_t any_workspace(const Op& op, std::span<const Type> inputs, std::span
 // Throws TypeError if the workspace has more bytes than a type may have.
 std::int64_t workspace_bytes(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
   const std::int64_t bytes = any_workspace(op, inputs, outputs, attrs);
-  if (bytes > kMaxTypeBytes) throw TypeError(fmt::format("[{}] the kernel needs more than 2^46 bytes of workspace", op.name));
+  if (bytes > kMaxTypeBytes) throw TypeError(error_text(op.name, "the kernel needs more than 2^46 bytes of workspace", {}));
   return bytes;
 }
 

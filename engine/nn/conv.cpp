@@ -45,17 +45,20 @@ Tensor biased(const Tensor& y, const Tensor& bias) { return bias.defined() ? add
 ConvParameters conv_parameters(const char* layer, int dims, std::int64_t in, std::int64_t out, const ConvOptions& options) {
   if (in < 1 || out < 1 || options.groups < 1 || in % options.groups != 0 || out % options.groups != 0)
     throw UsageError(
-        fmt::format("[{}] {} channels in and {} out do not divide into {} groups", layer, in, out, options.groups));
+        error_text(layer, fmt::format("{} channels in and {} out do not divide into {} groups", in, out, options.groups), {}));
   if (options.kernel.size != 1 && options.kernel.size != dims)
-    throw UsageError(fmt::format("[{}] kernel takes {}, got {}", layer,
-                                 dims == 1 ? "one number" : fmt::format("1 or {} numbers", dims), options.kernel.size));
+    throw UsageError(
+        error_text(layer,
+                   fmt::format("kernel takes {}, got {}", dims == 1 ? "one number" : fmt::format("1 or {} numbers", dims),
+                               options.kernel.size),
+                   {}));
   ConvParameters p;
   p.weight.rank = dims + 2, p.bias.rank = dims + 1;
   p.weight[0] = out, p.weight[1] = in / options.groups, p.bias[0] = out;
   p.fan_in = in / options.groups;
   for (int i = 0; i < dims; ++i) {
     const std::int64_t k = item(options.kernel, i);
-    if (k < 1) throw UsageError(fmt::format("[{}] kernel must be at least 1", layer));
+    if (k < 1) throw UsageError(error_text(layer, "kernel must be at least 1", {}));
     p.weight[2 + i] = k, p.bias[1 + i] = 1;
     p.fan_in *= k;
   }

@@ -60,7 +60,8 @@ void Optimizer::set_lr(double rate, std::size_t group) {
 
 void Optimizer::set_lr(const Tensor& rate, std::size_t group) {
   if (rate.type() != Type{DType::f32, {}} && rate.type() != Type{DType::f64, {}})
-    throw TypeError(fmt::format("[set_lr] the learning rate must be f32[] or f64[], not {}", to_string(rate.type())));
+    throw TypeError(
+        error_text("set_lr", fmt::format("the learning rate must be f32[] or f64[], not {}", to_string(rate.type())), {}));
   lr(group);
   lrs_[group] = rate;
 }

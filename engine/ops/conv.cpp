@@ -219,7 +219,7 @@ void check_call(const char* name, Site site, const Tensor& x, const Tensor& w, F
   try {
     f(infer);
   } catch (const TypeError& error) {
-    throw TypeError(error_text(name, std::string(error.what()).substr(std::string_view(name).size() + 3), site));
+    throw TypeError(error_text(name, error.message(), site));
   }
 }
 

@@ -254,7 +254,7 @@ Tensor pool_rows(const char* name, const Op& op, const Arg& x, const Attrs& attr
   try {
     pool_type(Infer{named, inputs, nullptr, outputs}, inputs[0], windows_of(attrs), 1);
   } catch (const TypeError& error) {
-    throw TypeError(error_text(name, std::string(error.what()).substr(std::string_view(name).size() + 3), x.site()));
+    throw TypeError(error_text(name, error.message(), x.site()));
   }
   Attrs flat = for_dims(attrs, 1);
   flat.window = {1, flat.window[0]}, flat.stride = {1, flat.stride[0]}, flat.padding = {0, flat.padding[0]};

@@ -190,7 +190,9 @@ std::size_t Lexer::line_of(std::size_t at) const {
 void Lexer::fail(std::size_t at, const std::string& message) const {
   const std::size_t line_start = at == 0 ? std::string_view::npos : text_.rfind('\n', at - 1);
   const std::size_t column = line_start == std::string_view::npos ? at + 1 : at - line_start;
-  throw ParseError(fmt::format("{}:{}:{}: error: {}", file_, line_of(at), column, message));
+  const std::size_t line = line_of(at);
+  throw ParseError(fmt::format("{}:{}:{}: error: {}", file_, line, column, message),
+                   {"", message, std::string(file_), static_cast<int>(line)});
 }
 
 void Lexer::fail_expected(const std::string& what) const {

@@ -69,7 +69,7 @@ class Lowering {
 
  private:
   [[noreturn]] void refuse(NodeId n, const std::string& why) const {
-    throw InvalidGraphError(fmt::format("[{}] {}: {}", g_.nodes[n].op->name, why, g_.node_text(n)));
+    throw InvalidGraphError(error_text(g_.nodes[n].op->name, fmt::format("{}: {}", why, g_.node_text(n)), {}));
   }
 
   BufferView view_of(ValueId v) const { return buffer_view_of(plan_, buffers_, v); }
@@ -152,7 +152,7 @@ class Lowering {
     if (has_joined(node)) return;
     const Op& op = *node.op;
     const Kernel kernel = op.kernels[static_cast<int>(DeviceType::cpu)];
-    if (!kernel) throw DeviceError(fmt::format("[{}] has no CPU kernel: {}", op.name, g_.node_text(n)));
+    if (!kernel) throw DeviceError(error_text(op.name, fmt::format("has no CPU kernel: {}", g_.node_text(n)), {}));
     std::vector<BufferView> inputs, outputs;
     for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));

@@ -369,7 +369,7 @@ TEST(Executor, RefusesPlansThatBreakTheirRules) {
   Plan infeasible = good;
   infeasible.feasible = false;
   infeasible.infeasible_reason = "floor 12";
-  expect_mentions(message_of<UsageError>([&] { Executor{infeasible}; }), {"budget", "floor 12"});
+  expect_mentions(message_of<InfeasibleError>([&] { Executor{infeasible}; }), {"budget", "floor 12"});
 }
 
 TEST(Executor, NamesAConstantWithoutData) {

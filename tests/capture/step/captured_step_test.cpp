@@ -271,7 +271,16 @@ TEST(CapturedStep, ABudgetThatCannotBeMetIsAnError) {
   CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0])}; }, options);
   const Tensor x = ones({100});
   step({x});
-  EXPECT_THROW(step({x}), CaptureError);
+  try {
+    step({x});
+    FAIL() << "a plan within 10 bytes";
+  } catch (const InfeasibleError& error) {
+    EXPECT_STREQ(error.kind(), "InfeasibleError");
+    EXPECT_EQ(error.op(), "capture");
+    EXPECT_EQ(error.budget_bytes(), 10);
+    EXPECT_GE(error.floor_bytes(), 2 * 400);  // the input and the result
+    EXPECT_NE(std::string(error.what()).find(std::to_string(error.floor_bytes())), std::string::npos) << error.what();
+  }
 }
 
 TEST(CapturedStep, UndefinedInputsAreRefused) {

@@ -104,9 +104,24 @@ TEST(Type, promotion_takes_the_later_dtype) {
 }
 
 TEST(Error, text_carries_op_and_place) {
-  EXPECT_EQ(error_text("matmul", "inner sizes differ", {"train.cpp", 12}), "[matmul] inner sizes differ (train.cpp:12)");
-  EXPECT_EQ(error_text("matmul", "inner sizes differ", {}), "[matmul] inner sizes differ");
-  EXPECT_EQ(error_text("", "no such thing", {}), "no such thing");
+  EXPECT_EQ(error_text("matmul", "inner sizes differ", {"train.cpp", 12}).str(), "[matmul] inner sizes differ (train.cpp:12)");
+  EXPECT_EQ(error_text("matmul", "inner sizes differ", {}).str(), "[matmul] inner sizes differ");
+  EXPECT_EQ(error_text("", "no such thing", {}).str(), "no such thing");
+}
+
+TEST(Error, has_its_parts_as_fields) {
+  const TypeError error(error_text("matmul", "inner sizes differ", {"train.cpp", 12}));
+  EXPECT_STREQ(error.what(), "[matmul] inner sizes differ (train.cpp:12)");
+  EXPECT_STREQ(error.kind(), "TypeError");
+  EXPECT_EQ(error.op(), "matmul");
+  EXPECT_EQ(error.message(), "inner sizes differ");
+  EXPECT_EQ(error.file(), "train.cpp");
+  EXPECT_EQ(error.line(), 12);
+  const Error plain("no such thing");
+  EXPECT_STREQ(plain.kind(), "Error");
+  EXPECT_EQ(plain.op() + plain.file(), "");
+  EXPECT_EQ(plain.message(), "no such thing");
+  EXPECT_EQ(plain.line(), 0);
 }
 
 }  // namespace
