@@ -1,6 +1,7 @@
 // The only door to threads: every parallel loop of every kernel calls parallel_for.
 //
-// A loop runs in the TBB arena of the calling thread: the arena of the replay executor, or TBB's default arena. Loops are
+// A loop runs in the TBB arena of the calling thread: the arena of the replay executor, or the one that has as many threads as
+// set_thread_limit() says (thread_limit.h). Loops are
 // isolated: a thread that waits for its own loop does not start unrelated tasks. Loops are annotated for the thread sanitizer,
 // which does not see inside TBB. The grain is a function of the work, never of the number of threads. So every machine cuts the
 // same pieces and computes the same bits.
@@ -42,6 +43,18 @@ class OneThreadScope {
   explicit OneThreadScope(bool one_thread = true);
   ~OneThreadScope();
   OneThreadScope(const OneThreadScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+// While an object of this class lives, the loops of its thread run where the thread is, and not in the arena of the limit that
+// set_thread_limit() sets. Every task that has been given its threads already holds one: pieces of loops, searches, replays.
+class PlacedScope {
+ public:
+  PlacedScope();
+  ~PlacedScope();
+  PlacedScope(const PlacedScope&) = delete;
 
  private:
   bool before_;

@@ -5,6 +5,9 @@
 // The group has an isolated context. So a replay runs to its end even if it was started from a task that is cancelled.
 #include <tapedeck/capture/replay/threads.h>
 
+#include <tapedeck/engine/eager/threads.h>
+#include <tapedeck/kernels/parallel.h>
+
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
@@ -58,9 +61,7 @@ struct Threads::Impl {
   void* task_context = nullptr;
 };
 
-int default_thread_count() { return tbb::info::default_concurrency(); }
-
-Threads::Threads(int count) : impl_(std::make_unique<Impl>(count > 0 ? count : default_thread_count())) {
+Threads::Threads(int count) : impl_(std::make_unique<Impl>(count > 0 ? count : thread_count())) {
   impl_->arena.initialize();  // so that no run pays for it
 }
 
@@ -78,6 +79,7 @@ void Threads::run(Task task, void* context, std::int32_t first) {
   self.task = task;
   self.task_context = context;
   self.arena.execute([&self, first] {
+    const kernels::PlacedScope placed;
     self.task(self.task_context, first);
     self.group.wait();
   });
@@ -85,7 +87,10 @@ void Threads::run(Task task, void* context, std::int32_t first) {
 
 bool Threads::spawn(std::int32_t item) noexcept {
   Impl* self = impl_.get();
-  return self->group.try_run([self, item] { self->task(self->task_context, item); });
+  return self->group.try_run([self, item] {
+    const kernels::PlacedScope placed;
+    self->task(self->task_context, item);
+  });
 }
 
 }  // namespace tapedeck::replay

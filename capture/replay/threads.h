@@ -9,15 +9,12 @@
 
 namespace tapedeck::replay {
 
-// The number of threads of a replay that was given none: the cores that this process may run on.
-int default_thread_count();
-
 class Threads {
  public:
   // A task: must not throw.
   using Task = void (*)(void* context, std::int32_t item);
 
-  explicit Threads(int count);  // 0 = as many as the machine has
+  explicit Threads(int count);  // 0 = thread_count() (engine/eager/threads.h)
   ~Threads();
   int count() const;
   int index() const;  // from inside a task: the number of the thread that runs it, 0..count-1

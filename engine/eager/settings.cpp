@@ -1,8 +1,12 @@
 #include <tapedeck/engine/eager/settings.h>
+
+#include <tapedeck/engine/eager/threads.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/kernels/thread_limit.h>
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
@@ -23,6 +27,16 @@ int number(const char* name, int most) {
   throw UsageError(fmt::format("{}={}: takes 0 to {}", name, text, most));
 }
 
+// TAPEDECK_THREADS may have several digits.
+int number_of_threads() {
+  const std::string text = variable("TAPEDECK_THREADS");
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (text.empty() || (is_number && threads >= 0 && threads <= kernels::kMostThreads)) return threads;
+  throw UsageError(fmt::format("TAPEDECK_THREADS={}: takes 0 to {}", text, kernels::kMostThreads));
+}
+
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -39,6 +53,7 @@ Settings settings_from_environment() {
   s.check_nan = number("TAPEDECK_CHECK_NAN", 1) != 0;
   s.check_plans = number("TAPEDECK_CHECK_PLANS", 1) != 0;
   s.poison = number("TAPEDECK_POISON", 2);
+  s.threads = number_of_threads();
   s.calibration = variable("TAPEDECK_CALIBRATION");
   s.dump = variable("TAPEDECK_DUMP");
   s.disabled_passes = split_at_commas(variable("TAPEDECK_DISABLE_PASSES"));
@@ -47,14 +62,32 @@ Settings settings_from_environment() {
 
 namespace {
 
+Settings first_settings() {
+  Settings s = settings_from_environment();
+  if (s.threads > 0) kernels::set_thread_limit(s.threads);
+  return s;
+}
+
 Settings& current() {
-  static Settings s = settings_from_environment();
+  static Settings s = first_settings();
   return s;
 }
 
 }  // namespace
 
 const Settings& settings() { return current(); }
+
+void set_threads(int threads, Site site) {
+  settings();  // the environment speaks first
+  if (threads < 0 || threads > kernels::kMostThreads)
+    throw UsageError(error_text("set_threads", fmt::format("{} threads: takes 0 to {}", threads, kernels::kMostThreads), site));
+  kernels::set_thread_limit(threads);
+}
+
+int thread_count() {
+  settings();
+  return kernels::thread_limit();
+}
 
 const std::vector<SettingDoc>& setting_docs() {
   static const std::vector<SettingDoc> docs = {
@@ -82,6 +115,9 @@ const std::vector<SettingDoc>& setting_docs() {
       {"TAPEDECK_REQUIRE_GPU", "0, 1", "0", "tests: those that need a GPU fail without one instead of being skipped"},
       {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
       {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
+      {"TAPEDECK_THREADS", "0 to 1024", "0",
+       "the number of threads of eager ops and of replays that are given none; 0: the cores that this process may use. "
+       "set_threads() does the same from C++"},
       {"TAPEDECK_UPDATE_GOLDEN", "0, 1", "0", "tests: golden files are written anew instead of compared"},
   };
   return docs;

@@ -1,5 +1,6 @@
 // Tests that the tables of engine/README.md agree with the code, and the settings that they describe.
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/eager/threads.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -73,10 +74,11 @@ struct Environment {
 
 TEST(SettingsTest, AreReadFromTheEnvironment) {
   const Environment debug("TAPEDECK_DEBUG", "2"), nan("TAPEDECK_CHECK_NAN", "1"),
-      passes("TAPEDECK_DISABLE_PASSES", "cse,,dead_code");
+      passes("TAPEDECK_DISABLE_PASSES", "cse,,dead_code"), threads("TAPEDECK_THREADS", "12");
   const Settings s = settings_from_environment();
   EXPECT_EQ(s.debug, 2);
   EXPECT_TRUE(s.check_nan);
+  EXPECT_EQ(s.threads, 12);
   EXPECT_EQ(s.disabled_passes, (std::vector<std::string>{"cse", "dead_code"}));
 }
 
@@ -85,8 +87,25 @@ TEST(SettingsTest, RefuseOtherValues) {
     const Environment debug("TAPEDECK_DEBUG", "5");
     EXPECT_EQ(message_of<UsageError>([] { settings_from_environment(); }), "TAPEDECK_DEBUG=5: takes 0 to 4");
   }
+  for (const char* wrong : {"-1", "1025", "two", "2x", "99999999999"}) {
+    const Environment threads("TAPEDECK_THREADS", wrong);
+    EXPECT_EQ(message_of<UsageError>([] { settings_from_environment(); }),
+              fmt::format("TAPEDECK_THREADS={}: takes 0 to 1024", wrong));
+  }
   const Environment nan("TAPEDECK_CHECK_NAN", "yes");
   EXPECT_EQ(message_of<UsageError>([] { settings_from_environment(); }), "TAPEDECK_CHECK_NAN=yes: takes 0 to 1");
+}
+
+TEST(SettingsTest, TheNumberOfThreadsCanBeSet) {
+  const int before = thread_count();
+  set_threads(3);
+  EXPECT_EQ(thread_count(), 3);
+  EXPECT_NE(message_of<UsageError>([] { set_threads(-1); }).find("[set_threads] -1 threads: takes 0 to 1024 ("),
+            std::string::npos);
+  EXPECT_EQ(thread_count(), 3);
+  set_threads(0);
+  EXPECT_GE(thread_count(), 1);
+  set_threads(before);
 }
 
 TEST(SettingsTest, TheNanCheckNamesTheFirstOp) {
