@@ -2,11 +2,12 @@
 //
 // The classes are the multiples of 64 bytes up to 4 KiB, and above that eight sizes between each power of two and the next. A
 // freed block goes to the list of its class. Small blocks of the host allocator go to a list of the thread that frees them.
-// Blocks of 2 MiB and more ask the system for huge pages.
+// Blocks of 2 MiB and more ask the system for the huge pages that they fill.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -31,13 +32,15 @@ std::int64_t rounded(std::int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void* system_allocate(std::int64_t bytes) {
-  const bool huge = bytes >= (2 << 20);
-  const std::size_t alignment = huge ? (2 << 20) : 64;
-  const std::size_t size = (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;
-  void* block = std::aligned_alloc(alignment, size);
-  if (!block) throw ExecutionError(fmt::format("out of memory: no block of {} bytes", bytes));
-  if (huge) madvise(block, size, MADV_HUGEPAGE);
+// A block of `size` bytes, of which `used` are asked for. Huge pages stand only where all their bytes are used: a huge page that
+// is touched at its first byte takes two megabytes, and a program has hundreds of large tensors.
+void* system_allocate(std::int64_t size, std::int64_t used) {
+  constexpr std::size_t kHugePage = 2 << 20;
+  const std::size_t huge = static_cast<std::size_t>(used) / kHugePage * kHugePage;
+  const std::size_t alignment = huge > 0 ? kHugePage : 64;
+  void* block = std::aligned_alloc(alignment, (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment);
+  if (!block) throw ExecutionError(fmt::format("out of memory: no block of {} bytes", used));
+  if (huge > 0) madvise(block, huge, MADV_HUGEPAGE);
   return block;
 }
 
@@ -65,12 +68,21 @@ struct ThreadCache {
   bool open;
 };
 constinit thread_local ThreadCache thread_cache = {};
+// Empties the lists of this thread; returns the bytes that they held.
+std::int64_t free_thread_cache() {
+  std::int64_t bytes = 0;
+  for (int c = 0; c < kSmallClasses; ++c) {
+    for (FreeBlock*& list = thread_cache.lists[c]; list; bytes += c * kStep) std::free(std::exchange(list, list->next));
+    thread_cache.counts[c] = 0;
+  }
+  return bytes;
+}
+
 struct ThreadCacheOwner {
   ThreadCacheOwner() { thread_cache.open = true; }
   ~ThreadCacheOwner() {
     thread_cache.open = false;
-    for (FreeBlock*& list : thread_cache.lists)
-      while (list) std::free(std::exchange(list, list->next));
+    free_thread_cache();
   }
 };
 void open_thread_cache() {
@@ -86,15 +98,18 @@ struct Allocator::Impl {
   std::unordered_map<std::int64_t, std::vector<void*>> free;
   bool per_thread = false;
 
-  void count(std::int64_t bytes) {
-    const std::int64_t now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  void raise(std::int64_t to) noexcept {
     std::int64_t seen = peak.load(std::memory_order_relaxed);
-    while (now > seen && !peak.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {
+    while (to > seen && !peak.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
     }
   }
 
-  void* take(std::int64_t size) {
-    if (!kCacheBlocks) return system_allocate(size);
+  void count(std::int64_t bytes) {
+    raise(in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  }
+
+  void* take(std::int64_t size, std::int64_t used) {
+    if (!kCacheBlocks) return system_allocate(size, used);
     if (per_thread && size <= kSmall) {
       FreeBlock*& list = thread_cache.lists[size / kStep];
       if (list) {
@@ -102,7 +117,7 @@ struct Allocator::Impl {
         return std::exchange(list, list->next);
       }
       if (!thread_cache.open) open_thread_cache();
-      return system_allocate(size);
+      return system_allocate(size, used);
     }
     {
       std::lock_guard lock(mutex);
@@ -113,7 +128,7 @@ struct Allocator::Impl {
         return block;
       }
     }
-    return system_allocate(size);
+    return system_allocate(size, used);
   }
 
   void give(void* block, std::int64_t size) noexcept {
@@ -144,7 +159,7 @@ Allocator::~Allocator() {
 
 void* Allocator::allocate(std::int64_t bytes) {
   if (bytes == 0) return nullptr;
-  void* block = impl_->take(rounded(bytes));
+  void* block = impl_->take(rounded(bytes), bytes);
   impl_->count(bytes);
   impl_->blocks.fetch_add(1, std::memory_order_relaxed);
   return block;
@@ -161,6 +176,22 @@ void Allocator::adopt(std::int64_t bytes) noexcept { impl_->count(bytes); }
 void Allocator::forget(std::int64_t bytes) noexcept { impl_->in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 
 MemoryStats Allocator::stats() const noexcept { return {impl_->in_use.load(), impl_->peak.load(), impl_->blocks.load()}; }
+
+std::int64_t Allocator::trim() noexcept {
+  std::int64_t bytes = impl_->per_thread ? free_thread_cache() : 0;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    for (auto& [size, blocks] : impl_->free) {
+      bytes += size * static_cast<std::int64_t>(blocks.size());
+      for (void* block : blocks) std::free(block);
+      blocks.clear();
+    }
+  }
+  ::malloc_trim(0);
+  return bytes;
+}
+
+void Allocator::raise_peak(std::int64_t bytes) noexcept { impl_->raise(bytes); }
 
 void Allocator::reset_peak() noexcept { impl_->peak.store(impl_->in_use.load()); }
 

@@ -1,6 +1,6 @@
 // The memory of one device, with counts of the bytes in use. Freed blocks are kept in lists by size and reused. They go back
-// to the system only when the allocator is destroyed, because the first touch of a page costs 20 to 80 times as much as a
-// reused page.
+// to the system when trim() is called or the allocator is destroyed, because the first touch of a page costs 20 to 80 times as
+// much as a reused page.
 //
 // bytes_in_use counts the bytes that callers asked for, without rounding up. peak_bytes is the largest bytes_in_use so far.
 // Thread safe: small blocks come from lists of the thread, other blocks from one list under a lock, and the counters are
@@ -38,7 +38,11 @@ class Allocator {
   void forget(std::int64_t bytes) noexcept;
 
   MemoryStats stats() const noexcept;
-  void reset_peak() noexcept;  // sets the peak to the bytes in use
+  void reset_peak() noexcept;                  // sets the peak to the bytes in use
+  void raise_peak(std::int64_t bytes) noexcept;  // sets the peak to `bytes` if it is lower
+  // Gives the blocks that nobody uses back to the system, except those in the lists of other threads (at most 1 MiB for each
+  // thread and size). Returns their bytes.
+  std::int64_t trim() noexcept;
 
   // The allocator of eager tensors. There is one in the process.
   static Allocator& host();

@@ -1,10 +1,13 @@
 // Tests the allocator: the blocks that it returns, and the bytes and blocks that it counts.
 #include <tapedeck/engine/eager/allocator.h>
+#include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <thread>
 #include <vector>
@@ -26,6 +29,69 @@ TEST(Allocator, CountsWhatWasAskedFor) {
   a.release(q, 5000);
   EXPECT_EQ(a.stats().bytes_in_use, 0);
   EXPECT_EQ(a.stats().blocks_in_use, 0);
+}
+
+// Bytes of this process that are in memory, as the system counts them.
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(Allocator, TrimGivesBackWhatNobodyUses) {
+#ifdef TAPEDECK_SANITIZED
+  GTEST_SKIP() << "under a sanitizer no block is kept";
+#endif
+  constexpr std::int64_t kBytes = 64 << 20;
+  Allocator a;
+  void* used = a.allocate(1000);
+  void* freed = a.allocate(kBytes);
+  std::memset(freed, 1, kBytes);
+  a.release(freed, kBytes);
+  const std::int64_t before = resident_bytes();
+  EXPECT_GE(a.trim(), kBytes);
+  EXPECT_LT(resident_bytes(), before - kBytes / 2);
+  EXPECT_EQ(a.trim(), 0);
+  EXPECT_EQ(a.stats().bytes_in_use, 1000);
+  a.release(used, 1000);
+}
+
+// A tensor that ends in the middle of a huge page does not take the whole page.
+TEST(Allocator, LargeBlocksTakeTheBytesThatAreUsed) {
+#ifdef TAPEDECK_SANITIZED
+  GTEST_SKIP() << "a sanitizer takes memory of its own";
+#endif
+  constexpr std::int64_t kBytes = (2 << 20) + 8192;
+  constexpr int kBlocks = 64;
+  Allocator a;
+  std::vector<void*> blocks;
+  const std::int64_t before = resident_bytes();
+  for (int i = 0; i < kBlocks; ++i) {
+    blocks.push_back(a.allocate(kBytes));
+    std::memset(blocks.back(), 1, kBytes);
+  }
+  EXPECT_LT(resident_bytes() - before, kBlocks * kBytes + (16 << 20));  // with whole pages: 128 MiB more
+  for (void* block : blocks) a.release(block, kBytes);
+}
+
+TEST(PeakMemory, IsThatOfTheScopeAndNests) {
+  Allocator& host = Allocator::host();
+  const std::int64_t start = memory_stats().bytes_in_use;
+  PeakMemory outer;
+  void* a = host.allocate(10'000);
+  {
+    PeakMemory inner;
+    host.release(host.allocate(5'000), 5'000);
+    EXPECT_EQ(inner.bytes(), start + 15'000);
+    EXPECT_EQ(inner.increase(), 5'000);
+  }
+  host.release(a, 10'000);
+  {
+    PeakMemory inner;
+    EXPECT_EQ(inner.increase(), 0);
+  }
+  EXPECT_EQ(outer.increase(), 15'000);
 }
 
 TEST(Allocator, NothingTakesNothing) {
