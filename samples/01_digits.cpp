@@ -112,7 +112,7 @@ std::vector<Tensor> snapshot(const std::vector<Tensor>& tensors) {
 
 Row replay(const char* name, const Captured& step, const Plan& plan, const std::vector<Tensor>& start,
            const std::vector<Batch>& batches, const std::vector<Tensor>& expected) {
-  Executor executor(plan, {.threads = 0});
+  Executor executor(plan);
   const std::vector<std::string> names = executor.state_names();
   for (std::size_t i = 0; i < names.size(); ++i) executor.set_state(names[i], start[i]);
   for (std::size_t i = 0; i < step.inputs.size(); ++i) executor.set_input(static_cast<int>(i), step.inputs[i]);
@@ -158,7 +158,7 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   const Plan keep_all = make_plan(step.graph, {.strategy = Strategy::none});
   const std::int64_t held = keep_all.external_bytes;
   const Plan budgeted = make_plan(step.graph, {.budget = held + (keep_all.peak_bytes - held) / 2});
-  if (!budgeted.feasible) throw ExecutionError(budgeted.infeasible_reason);
+  if (!budgeted.feasible) throw infeasible_error("plan", budgeted);
 
   // Run twenty more steps three times from the same state: eagerly, and by the replays of both plans.
   const std::vector<Tensor> start = snapshot(step.state);
@@ -182,12 +182,10 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   std::printf("budget of the second plan: %.2f KiB = %.2f KiB always held + half of the rest\n",
               static_cast<double>(budgeted.budget_bytes) / 1024, static_cast<double>(held) / 1024);
 
-  TapeFile file;
-  file.captured = step.graph;
-  file.metadata = {{"model", "digits"}, {"batch", std::to_string(kBatch)}, {"optimizer", "adamw"}};
+  // The file holds the state from before the twenty steps, so that a replay of it repeats them.
+  TapeFile file = tape_of(step, {{"model", "digits"}, {"batch", std::to_string(kBatch)}, {"optimizer", "adamw"}});
   for (std::size_t i = 0; i < start.size(); ++i)
     file.state[step.graph.values[static_cast<std::size_t>(step.graph.n_inputs) + i].name.str()] = start[i];
-  for (std::size_t i = 0; i < step.inputs.size(); ++i) file.inputs[step.graph.values[i].name.str()] = step.inputs[i];
   file.plan = keep_all;
   save_tape(out + "/digits_keep_all.tape", file);
   file.plan = budgeted;

@@ -23,7 +23,7 @@ namespace {
 using replay::Busy;
 
 Plan checked(Plan plan) {
-  if (!plan.feasible) throw UsageError("this plan does not fit its budget: " + plan.infeasible_reason);
+  if (!plan.feasible) throw infeasible_error("", plan, "this plan does not fit its budget: ");
   const std::vector<std::string> violations = check_plan(plan);
   if (!violations.empty()) throw InvalidGraphError("the plan breaks its own rules: " + violations.front());
   for (const Update& u : plan.graph.updates) {
@@ -43,7 +43,7 @@ int checked_threads(const ExecutorOptions& options) {
   }
   if (options.device != "cpu") throw UsageError("no device '" + options.device + "' (devices: cpu, cuda)");
   if (options.threads < 0)
-    throw UsageError(fmt::format("{} threads asked for; 0 means as many as the machine has", options.threads));
+    throw UsageError(fmt::format("{} threads asked for; 0 means as many as eager ops use", options.threads));
   return options.threads;
 }
 

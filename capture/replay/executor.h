@@ -25,7 +25,7 @@ enum class StateSharing : std::uint8_t {
 };
 
 struct ExecutorOptions {
-  int threads = 1;                             // 1 = serial walk; 0 = as many as the machine has
+  int threads = 0;                             // 1 = serial walk; 0 = thread_count(), as eager ops (engine/eager/threads.h)
   std::string device = "cpu";                  // "cuda": DeviceError unless built in and present
   std::shared_ptr<ReplayPool> pool = nullptr;  // one arena and one set of state for several executors (replay_pool.h)
   std::string name = {};                       // in messages and in the tables of a pool; empty: the name of the graph
@@ -100,10 +100,10 @@ class Executor {
   void resume(const RunOptions& options = {});  // the rest, on all threads. ExecutionError if no step is under way
   void restart();                               // drops the step. If it had written state, the executor is torn
   std::int32_t nodes_left() const;              // of the step under way; 0 if there is none
-  // A copy of any value of plan().graph, by name, while its bytes are there: from the moment when its node has run until its
-  // bytes are written again. The ExecutionError names the reason if it is not there: the node that is due, the node that
-  // overwrote it, a run of another executor on the same memory, state that was set anew, a write by the caller to a bound
-  // tensor, or TAPEDECK_POISON.
+  // A copy of any value of plan().graph, by its name or the name of an output, while its bytes are there: from the moment when
+  // its node has run until its bytes are written again. The ExecutionError names the reason if it is not there: the node that
+  // is due, the node that overwrote it, a run of another executor on the same memory, state that was set anew, a write by the
+  // caller to a bound tensor, or TAPEDECK_POISON.
   Tensor value(const std::string& name) const;
 
   // From now on shows `fn` the results of every node whose op, module path or result has a name that the pattern matches ('*':

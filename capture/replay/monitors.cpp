@@ -28,20 +28,26 @@ bool matches(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == pattern.npos;
 }
 
-std::uint8_t Monitors::shown(const std::string& pattern, NodeId n, const MonitorOptions& options) const {
-  const Node& node = graph_.nodes[n];
-  const auto named = [&](ValueId v) { return matches(pattern, graph_.value_name(v)); };
+std::uint8_t Monitors::shown(const Graph& graph, NodeId n, const std::string& pattern, const MonitorOptions& options) {
+  const Node& node = graph.nodes[n];
+  const auto named = [&](ValueId v) { return matches(pattern, graph.value_name(v)); };
   bool whole = matches(pattern, node.op->name) || (!node.origin.path.empty() && matches(pattern, node.origin.path.view()));
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) whole |= named(v);
   if (whole) return options.operands ? kResults | kAllOperands : kResults;
-  const auto operands = graph_.inputs(node);
+  const auto operands = graph.inputs(node);
   return options.operands && std::any_of(operands.begin(), operands.end(), named) ? kSomeOperands : kNothing;
+}
+
+bool Monitors::any_match(const Graph& graph, const std::string& pattern, const MonitorOptions& options) {
+  for (NodeId n = 0; n < graph.node_count(); ++n)
+    if (shown(graph, n, pattern, options) != kNothing) return true;
+  return false;
 }
 
 std::int32_t Monitors::add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {
   if (!fn) throw UsageError("monitor: there is no function to call");
   Monitor m{next_, pattern, std::move(fn), {}};
-  for (NodeId n = 0; n < graph_.node_count(); ++n) m.nodes.push_back(shown(pattern, n, options));
+  for (NodeId n = 0; n < graph_.node_count(); ++n) m.nodes.push_back(shown(graph_, n, pattern, options));
   if (std::count(m.nodes.begin(), m.nodes.end(), kNothing) == static_cast<std::ptrdiff_t>(m.nodes.size()))
     throw UsageError(fmt::format("monitor: no node's op, module path or result is named like '{}'{}", pattern,
                                  options.operands ? ", and no operand" : ""));

@@ -19,6 +19,9 @@ class Monitors {
  public:
   explicit Monitors(const Graph& graph) : graph_(graph) {}
 
+  // Whether add() would find a node to watch.
+  static bool any_match(const Graph& graph, const std::string& pattern, const MonitorOptions& options);
+
   // Watches the nodes whose op, module path or result has a name that matches, and with `operands` also the nodes that read
   // such a value. Throws UsageError if there are none.
   std::int32_t add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options);
@@ -59,7 +62,7 @@ class Monitors {
     std::vector<std::uint8_t> nodes;  // by node: which of its values are shown
   };
 
-  std::uint8_t shown(const std::string& pattern, NodeId n, const MonitorOptions& options) const;
+  static std::uint8_t shown(const Graph& graph, NodeId n, const std::string& pattern, const MonitorOptions& options);
   void call(const Monitor& m, const Monitored& seen);
   void find_watched();
 

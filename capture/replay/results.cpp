@@ -96,6 +96,8 @@ ValueId Results::find_value(const std::string& name) const {
   if (const auto [at, error] = std::from_chars(name.data(), end, v);
       error == std::errc() && at == end && v >= 0 && v < g.value_count())
     if (g.value_name(v) == name) return v;
+  for (std::size_t i = 0; i < g.output_names.size(); ++i)
+    if (!name.empty() && g.output_names[i].view() == name) return g.outputs[i];
   throw UsageError(fmt::format("the plan's graph has no value '{}'", name));
 }
 

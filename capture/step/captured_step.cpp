@@ -11,18 +11,20 @@
 // With named dimensions a recording may also be made from recordings at other sizes (make).
 #include <tapedeck/capture/step/captured_step.h>
 
+#include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/record/compare_recordings.h>
 #include <tapedeck/capture/replay/replay_pool.h>
-#include <tapedeck/capture/replay/threads.h>
 #include <tapedeck/capture/step/explain_recordings.h>
 #include <tapedeck/capture/step/function_recorder.h>
 #include <tapedeck/capture/step/recording_cache.h>
 #include <tapedeck/capture/step/replay_recording.h>
 #include <tapedeck/capture/step/size_families.h>
+#include <tapedeck/capture/step/step_monitors.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -38,7 +40,7 @@ class OneCall {
  public:
   explicit OneCall(std::atomic<bool>& busy) : busy_(busy) {
     if (busy_.exchange(true, std::memory_order_acquire))
-      throw CaptureError("[capture] this captured step is in use: by another thread, or from inside itself");
+      throw CaptureError(error_text("capture", "this captured step is in use: by another thread, or from inside itself", {}));
   }
   ~OneCall() { busy_.store(false, std::memory_order_release); }
   OneCall(const OneCall&) = delete;
@@ -66,7 +68,6 @@ bool handed_out_since(const Captured& recording) {
 CapturedStepOptions prepared(CapturedStepOptions o) {
   if (o.check_every < 0)
     throw UsageError(fmt::format("check_every is {}: give 0 for none, or a number of calls", o.check_every));
-  if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::default_thread_count();
   if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
   o.executor.state = StateSharing::by_tensor;
   return o;
@@ -78,7 +79,7 @@ struct CapturedStep::Impl {
   Impl(StepFunction fn, const CapturedStepOptions& given)
       : options(prepared(given)),
         given_executor(given.executor),
-        recorder(std::move(fn), options.input_names, options.fully_static),
+        recorder(std::move(fn), options.input_names, options.output_names, options.fully_static),
         replayer(options.plan, options.executor),
         families(new_families()) {}
 
@@ -88,6 +89,7 @@ struct CapturedStep::Impl {
   CaptureMode mode = options.mode;
   const FunctionRecorder recorder;
   const RecordingReplayer replayer;
+  StepMonitors monitors;
   RecordingCache cache;
   const Recording* last = nullptr;        // the one that ran last
   std::unique_ptr<DimFamilies> families;  // if dimensions are named
@@ -203,7 +205,8 @@ struct CapturedStep::Impl {
     const OneCall one(busy);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!inputs[i].defined())
-        throw CaptureError(fmt::format("[capture] input {} ('{}') of the step is undefined", i, recorder.input_name(i)));
+        throw CaptureError(
+            error_text("capture", fmt::format("input {} ('{}') of the step is undefined", i, recorder.input_name(i)), {}));
     // The code around the call records or recomputes, so it must see the ops themselves.
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return recorder.run(inputs);
@@ -236,9 +239,22 @@ struct CapturedStep::Impl {
   }
 
   std::vector<Tensor> replay(Recording& r, const std::vector<Tensor>& inputs) {
+    monitors.apply(r);
     std::vector<Tensor> outputs = replayer.replay(r, inputs);
     ++counts.replays;
     return outputs;
+  }
+
+  // ---- questions about the program that ran last ----
+
+  const Captured& recorded(const char* what) const {
+    if (last && last->known()) return *last->known();
+    throw UsageError(error_text(what, "the captured step was not called yet, so nothing is recorded", {}));
+  }
+
+  const Executor& replayed(const char* what) const {
+    if (last && last->executor) return *last->executor;
+    throw ExecutionError(error_text(what, "the captured step has not replayed yet: its first two calls record", {}));
   }
 
   // Results whose gradient the function did not take itself get a history, for eager code around the step.
@@ -256,6 +272,7 @@ CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options)
     : impl_(std::make_unique<Impl>(std::move(fn), options)) {}
 CapturedStep::~CapturedStep() = default;
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
+CapturedStep& CapturedStep::operator=(CapturedStep&&) noexcept = default;
 
 std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs) { return impl_->call(inputs); }
 
@@ -268,8 +285,51 @@ void CapturedStep::forget() {
   impl_->families = impl_->new_families();
 }
 
+const Captured* CapturedStep::captured() const { return impl_->last ? impl_->last->known() : nullptr; }
+
 const Plan* CapturedStep::plan() const {
   return impl_->last && impl_->last->executor ? &impl_->last->executor->plan() : nullptr;
+}
+
+void CapturedStep::save(const std::string& path, const std::map<std::string, std::string>& metadata) const {
+  plan() ? save_tape(path, impl_->recorded("save"), *plan(), metadata) : save_tape(path, impl_->recorded("save"), metadata);
+}
+
+std::vector<std::string> CapturedStep::state_names() const {
+  const Graph& g = impl_->recorded("state_names").graph;
+  std::vector<std::string> names;
+  for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) names.push_back(g.values[v].name.str());
+  return names;
+}
+
+Tensor CapturedStep::state(const std::string& name) const {
+  const std::vector<std::string> names = state_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    throw UsageError(fmt::format("[state] the step has no state '{}'; it has: {}", name, fmt::join(names, ", ")));
+  return impl_->recorded("state").state[static_cast<std::size_t>(at - names.begin())];
+}
+
+std::int64_t CapturedStep::observed_peak_bytes() const { return impl_->replayed("observed_peak_bytes").observed_peak_bytes(); }
+Tensor CapturedStep::value(const std::string& name) const { return impl_->replayed("value").value(name); }
+
+std::int32_t CapturedStep::monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {
+  const OneCall one(impl_->busy);
+  return impl_->monitors.add(pattern, std::move(fn), options);
+}
+void CapturedStep::remove_monitor(std::int32_t id) {
+  const OneCall one(impl_->busy);
+  impl_->monitors.remove(id);
+}
+
+void save_tape(const std::string& path, const CapturedStep& step, const std::map<std::string, std::string>& metadata) {
+  step.save(path, metadata);
+}
+
+void save_tape(const std::string& path, const CapturedStep& step, const Plan& plan,
+               const std::map<std::string, std::string>& metadata) {
+  if (!step.captured()) throw UsageError("[save_tape] the captured step was not called yet, so there is nothing to save");
+  save_tape(path, *step.captured(), plan, metadata);
 }
 
 int CapturedStep::recordings() const { return impl_->counts.recordings; }

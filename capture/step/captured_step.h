@@ -8,7 +8,9 @@
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/kernels/export.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,7 +47,8 @@ enum class CaptureMode : std::uint8_t {
 struct CapturedStepOptions {
   PlanOptions plan = {};
   ExecutorOptions executor = {};
-  std::vector<std::string> input_names = {};  // default in0, in1, ...
+  std::vector<std::string> input_names = {};   // default in0, in1, ...
+  std::vector<std::string> output_names = {};  // default out0, out1, ...
   CaptureMode mode = CaptureMode::replay;
   int check_every = 0;        // N: of the calls that could replay, every N-th is checked as in CaptureMode::checked; 0: none
   bool fully_static = false;  // no unplanned regions: an op with a result whose size is known only in a run is an error
@@ -58,14 +61,36 @@ class CapturedStep {
   CapturedStep(StepFunction fn, CapturedStepOptions options = {});
   ~CapturedStep();
   CapturedStep(CapturedStep&&) noexcept;
+  CapturedStep& operator=(CapturedStep&&) noexcept;
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
   CaptureMode mode() const;
   void set_mode(CaptureMode mode);
   void forget();  // drops every recording: the next call records. After a replay that failed half way, restore the state first
   std::string explain() const;       // for every recording: inputs, state, constants, ..., and why it was recorded (again)
   std::string explain_json() const;  // the same; schema tapedeck.explain/1
-  const Plan* plan() const;  // of the program that ran last; null while it is not replayed yet. Valid until the next call
-  int recordings() const;    // how often the function itself has run to be recorded
+
+  // ---- the program that ran last ----
+  // A step has a program for each kind of call (see above). These functions answer for the one that the last call belonged to.
+  // Pointers are valid until the next call.
+  const Captured* captured() const;  // its graph and what the recording found; null before the first call and after forget()
+  const Plan* plan() const;          // null until two recordings have agreed
+  // Writes the program to a .tape file: the graph, the tensors of its inputs and its state with the values that they have now,
+  // and the plan if there is one. `tapedeck replay`, the viewer and load_executor() read it. UsageError if nothing was recorded
+  // yet, or if the program calls a function of this process (on_host); FileError.
+  void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
+  std::vector<std::string> state_names() const;
+  Tensor state(const std::string& name) const;  // the author's own tensor, not a copy; UsageError if there is none
+  // After a replay; ExecutionError before. observed_peak_bytes(): the most bytes that the replays of the step held at once, all
+  // its programs together. value(): a copy of any value of the plan's graph, while its bytes are there (Executor::value).
+  std::int64_t observed_peak_bytes() const;
+  Tensor value(const std::string& name) const;
+
+  // Shows `fn` the results of every node whose op, module path or result has a name that the pattern matches, in the replays of
+  // every program of the step (Executor::monitor). Recorded and checked calls run eagerly and show nothing.
+  std::int32_t monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options = {});
+  void remove_monitor(std::int32_t id);  // UsageError if there is no such monitor
+
+  int recordings() const;  // how often the function itself has run to be recorded
   int replays() const;
   int checks() const;  // checked calls that agreed with the capture
 
@@ -73,6 +98,11 @@ class CapturedStep {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// A .tape file of the program that ran last, with another plan of its graph (CapturedStep::save writes the plan of the step).
+void save_tape(const std::string& path, const CapturedStep& step, const std::map<std::string, std::string>& metadata = {});
+void save_tape(const std::string& path, const CapturedStep& step, const Plan& plan,
+               const std::map<std::string, std::string>& metadata = {});
 
 inline CapturedStep capture(StepFunction fn, CapturedStepOptions options = {}) {
   return CapturedStep(std::move(fn), std::move(options));

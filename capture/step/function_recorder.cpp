@@ -76,11 +76,19 @@ std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captur
 
 }  // namespace
 
-FunctionRecorder::FunctionRecorder(StepFunction fn, std::vector<std::string> input_names, bool fully_static)
-    : fn_(std::move(fn)), input_names_(std::move(input_names)), fully_static_(fully_static) {}
+FunctionRecorder::FunctionRecorder(StepFunction fn, std::vector<std::string> input_names, std::vector<std::string> output_names,
+                                   bool fully_static)
+    : fn_(std::move(fn)),
+      input_names_(std::move(input_names)),
+      output_names_(std::move(output_names)),
+      fully_static_(fully_static) {}
 
 std::string FunctionRecorder::input_name(std::size_t i) const {
   return i < input_names_.size() ? input_names_[i] : fmt::format("in{}", i);
+}
+
+std::string FunctionRecorder::output_name(std::size_t i) const {
+  return i < output_names_.size() ? output_names_[i] : fmt::format("out{}", i);
 }
 
 // `end` closes the capture.
@@ -96,7 +104,7 @@ std::vector<Tensor> FunctionRecorder::run_captured(const std::vector<Tensor>& in
     capture.continue_draws();
     for (std::size_t i = 0; i < inputs.size(); ++i) capture.input(input_name(i), stand_ins.inside()[i]);
     outputs = fn_(stand_ins.inside());
-    for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(fmt::format("out{}", i), outputs[i]);
+    for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(output_name(i), outputs[i]);
     end(capture, outputs);
   }
   stand_ins.hand_back();

@@ -14,9 +14,11 @@ namespace tapedeck {
 
 class FunctionRecorder {
  public:
-  FunctionRecorder(StepFunction fn, std::vector<std::string> input_names, bool fully_static);
+  FunctionRecorder(StepFunction fn, std::vector<std::string> input_names, std::vector<std::string> output_names,
+                   bool fully_static);
 
-  std::string input_name(std::size_t i) const;  // "in0", "in1", ... where none was given
+  std::string input_name(std::size_t i) const;   // "in0", "in1", ... where none was given
+  std::string output_name(std::size_t i) const;  // "out0", "out1", ... likewise
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const { return fn_(inputs); }  // not inside a capture of its own
   Captured record(const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) const;
@@ -28,7 +30,7 @@ class FunctionRecorder {
   std::vector<Tensor> run_captured(const std::vector<Tensor>& inputs, const End& end) const;
 
   StepFunction fn_;
-  std::vector<std::string> input_names_;
+  std::vector<std::string> input_names_, output_names_;
   bool fully_static_;
 };
 

@@ -23,6 +23,12 @@ struct Recording {
   bool made = false;                           // from recordings at other sizes
   std::shared_ptr<CapturedBackward> backward;  // if results have gradients left to give
   std::vector<const void*> bases;              // by state: the bytes that are bound
+  // The monitors of the step that this executor has (step_monitors.h).
+  struct Watched {
+    std::weak_ptr<Executor> executor;
+    std::vector<std::int32_t> ids;  // the executor's numbers for them
+    std::int64_t version = 0;       // of the step's list
+  } watched;
   Watchlist watchlist;
   Draws draws;
   std::vector<std::string> reasons;  // why it was recorded

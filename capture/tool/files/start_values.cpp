@@ -2,6 +2,7 @@
 // made from the seed takes the place of a value that is missing.
 #include <tapedeck/capture/tool/files/start_values.h>
 
+#include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -123,17 +124,8 @@ TapeFile record_tape(const std::string& name, const ModelOptions& request, Captu
   }
   const ModelOptions options = with_defaults(*model, request);
   Captured captured = model->record(options);
-  TapeFile file;
-  file.captured = captured.graph;
-  file.metadata = record_metadata(*model, options);
-  const Graph& g = file.captured;
-  if (!options.abstract) {
-    for (std::size_t i = 0; i < captured.inputs.size(); ++i)
-      file.inputs[name_of(g, static_cast<ValueId>(i))] = captured.inputs[i];
-    // The captured step ran, so the state before it is gone: the file holds the state after the step.
-    for (std::size_t i = 0; i < captured.state.size(); ++i)
-      file.state[name_of(g, g.n_inputs + static_cast<ValueId>(i))] = captured.state[i];
-  }
+  // The captured step ran, so the state before it is gone: the file holds the state after the step.
+  TapeFile file = tape_of(captured, record_metadata(*model, options));
   if (report) *report = std::move(captured);
   return file;
 }
