@@ -183,15 +183,28 @@ TEST(HostCall, AStretchWithoutGradientsGivesZeros) {
 }
 
 TEST(HostCall, BackwardMustSeeTheResultsOfForward) {
-  int calls = 0;
-  Capture scope("main");
-  const Tensor w = scope.input("w", tensor({1, 2}).requires_grad(true));
-  const Tensors ys = exclude_from_capture({w}, [&](const Tensors& xs) {
-    return ++calls == 1 ? Tensors{xs[0] * 3} : Tensors{xs[0] * 3, xs[0] * 4};
-  });
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { gradients({sum(ys[0])}, {w}); }),
-                  "[exclude_from_capture] the function returned 2 floating results in backward, 1 in forward");
-  EXPECT_EQ(calls, 2);
+  const struct {
+    Tensors (*results)(const Tensor& x);
+    const char* floating;
+  } cases[] = {
+      {[](const Tensor& x) {
+         return Tensors{x * 3, x * 4};
+       },
+       "2"},
+      {[](const Tensor&) { return Tensors{Tensor()}; }, "0"},
+      {[](const Tensor& x) { return Tensors{cast(x, DType::i64)}; }, "0"},
+  };
+  for (const auto& wrong : cases) {
+    int calls = 0;
+    Capture scope("main");
+    const Tensor w = scope.input("w", tensor({1, 2}).requires_grad(true));
+    const Tensors ys =
+        exclude_from_capture({w}, [&](const Tensors& xs) { return ++calls == 1 ? Tensors{xs[0] * 3} : wrong.results(xs[0]); });
+    EXPECT_MENTIONS(message_of<CaptureError>([&] { gradients({sum(ys[0])}, {w}); }),
+                    std::string("[exclude_from_capture] the function returned ") + wrong.floating +
+                        " floating results in backward, 1 in forward");
+    EXPECT_EQ(calls, 2);
+  }
 }
 
 }  // namespace
