@@ -130,7 +130,7 @@ class PlacementChecker {
       return report(v, "is a part, and no node that runs once makes it");
     if (p.where != whole.where || p.slot != whole.slot || (p.where != Where::arena && p.where != Where::output))
       return report(v, "is a part of a value in another buffer");
-    if (joiner == kNone || joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
+    if (joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
     if (type(v).numel() == 0) return;  // a value without elements cannot be in the wrong place
     const Node& maker = g_.nodes[n];
     if (!p.dense && !maker.op->is(kElementwise) && !maker.op->part &&
@@ -209,8 +209,7 @@ class PlacementChecker {
     std::sort(placed.begin(), placed.end());
     placed.erase(std::unique(placed.begin(), placed.end()), placed.end());
     std::vector<Box> boxes;
-    for (std::int32_t i : placed)
-      if (type(g_.inputs(node)[i]).numel() > 0) boxes.push_back(box_of(n, i));
+    for (std::int32_t i : placed) boxes.push_back(box_of(n, i));
     if (any_meet(std::move(boxes))) report(node.first_output, "joins parts that lie in each other");
   }
 
@@ -247,7 +246,7 @@ class PlacementChecker {
     return false;
   }
 
-  // Where an operand of node n lies among the elements of a dense result.
+  // Where an operand of node n lies among the elements of a dense result. REQUIRES: the operand has elements.
   Box box_of(NodeId n, std::int32_t input) {
     const Joiner& joiner = joiner_at(n);
     const Shape& whole = type(g_.nodes[n].first_output).shape;
@@ -256,7 +255,7 @@ class PlacementChecker {
     Box box;
     box.rank = whole.rank;
     for (int d = 0; d < whole.rank; ++d) {
-      box.first[d] = strides[d] > 0 ? offset / strides[d] : 0;
+      box.first[d] = offset / std::max<std::int64_t>(strides[d], 1);
       offset -= box.first[d] * strides[d];
       box.end[d] = box.first[d] + joiner.types[input].shape[d];
     }

@@ -75,30 +75,17 @@ Tensor own_copy(const Tensor& t) {
   return copy(t);
 }
 
-Tensor from_view(const View& view) {
+Type type_of(const View& view) {
   Type type{view.dtype, {}};
   type.shape.rank = view.rank;
   std::copy_n(view.sizes, view.rank, type.shape.sizes);
-  if (view.dense() || type.bytes() == 0) return type.bytes() == 0 ? empty(type) : from_bytes(type, view.data);
-  KernelFault fault;
-  Tensor dense = empty(type);
-  View to;
-  detail::fill_view(*dense.impl(), &to);
-  KernelCall call;
-  call.inputs = &view;
-  call.outputs = &to;
-  call.n_inputs = call.n_outputs = 1;
-  call.fault = &fault;
-  ops::copy.kernels[static_cast<int>(DeviceType::cpu)](call);
-  return dense;
+  return type;
 }
 
 std::string misfit(const std::vector<Tensor>& results, const View* wanted, std::size_t n) {
   if (results.size() != n) return fmt::format("the function returned {} results, {} when it was recorded", results.size(), n);
   for (std::size_t i = 0; i < n; ++i) {
-    Type type{wanted[i].dtype, {}};
-    type.shape.rank = wanted[i].rank;
-    std::copy_n(wanted[i].sizes, wanted[i].rank, type.shape.sizes);
+    const Type type = type_of(wanted[i]);
     const std::string got = results[i].defined() ? to_string(results[i].type()) : "an undefined tensor";
     if (!results[i].defined() || results[i].type() != type)
       return fmt::format("the function returned {} as result {}, {} when it was recorded", got, i, to_string(type));
@@ -110,8 +97,9 @@ void call_function(const KernelCall& call) {
   const auto& attrs = call.attributes<HostAttrs>();
   const std::shared_ptr<HostStretch> fn = host_functions().find(attrs.function);
   if (!fn) throw ExecutionError("its function is not there: the graph was read from text, or the capture that held it is gone");
-  std::vector<Tensor> xs;
-  for (int i = 0; i < call.n_inputs - (attrs.chained ? 1 : 0); ++i) xs.push_back(from_view(call.inputs[i]));
+  std::vector<Tensor> xs;  // the operands are dense, because the op takes no other strides
+  for (int i = 0; i < call.n_inputs - (attrs.chained ? 1 : 0); ++i)
+    xs.push_back(from_bytes(type_of(call.inputs[i]), call.inputs[i].data));
   const std::vector<Tensor> results = (*fn)(xs);
   const auto n = static_cast<std::size_t>(call.n_outputs - 1);
   const std::string wrong = misfit(results, call.outputs + 1, n);
@@ -149,7 +137,8 @@ std::vector<Tensor> call_and_record(const std::vector<Tensor>& xs, HostStretch f
     for (const Tensor& x : xs) own.push_back(own_copy(x));
     std::vector<Tensor> ys;
     for (const Tensor& y : fn(own)) {
-      if (!y.defined()) throw CaptureError(error_text("on_host", "the function returned an undefined tensor", site));
+      if (!y.defined())
+        throw CaptureError(error_text("exclude_from_capture", "the function returned an undefined tensor", site));
       ys.push_back(own_copy(y));
     }
     return ys;
@@ -175,7 +164,8 @@ void require_defined(const Tensor& x, const char* what, Site site) {
   if (!x.defined()) throw TypeError(error_text(what, "an operand is undefined", site));
 }
 
-// d sum(fn(xs) * dys) / d xs for each floating x. It is zeros if no result depends on that x.
+// d sum(fn(xs) * dys) / d xs for each floating x. It is zeros if no result depends on that x. `dys` has a gradient for each
+// floating result.
 std::vector<Tensor> gradients_of(const HostStretch& fn, const std::vector<Tensor>& xs, const std::vector<Tensor>& dys,
                                  Site site) {
   std::vector<Tensor> leaves, wrt, targets, heads;
@@ -184,8 +174,14 @@ std::vector<Tensor> gradients_of(const HostStretch& fn, const std::vector<Tensor
     if (is_floating(x.dtype())) wrt.push_back(leaves.back().requires_grad(true));
   }
   Scoped<bool> enabled(thread_state().grad_enabled, true);
-  const std::vector<Tensor> ys = fn(leaves);
-  for (std::size_t i = 0; i < ys.size() && i < dys.size(); ++i)
+  std::vector<Tensor> ys;
+  for (const Tensor& y : fn(leaves))
+    if (y.defined() && is_floating(y.dtype())) ys.push_back(y);
+  if (ys.size() != dys.size())
+    throw CaptureError(error_text(
+        "exclude_from_capture",
+        fmt::format("the function returned {} floating results in backward, {} in forward", ys.size(), dys.size()), site));
+  for (std::size_t i = 0; i < ys.size(); ++i)
     if (ys[i].requires_grad()) {
       targets.push_back(ys[i]);
       heads.push_back(dys[i]);
@@ -244,7 +240,8 @@ std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStre
       [fn, backward_name, site](const std::vector<Tensor>& operands, const std::vector<Tensor>&,
                                 const std::vector<Tensor>& dys) {
         std::vector<Tensor> all = operands;
-        all.insert(all.end(), dys.begin(), dys.end());
+        for (const Tensor& dy : dys)
+          if (is_floating(dy.dtype())) all.push_back(dy);
         const std::size_t n = operands.size();
         const std::vector<Tensor> made = call_and_record(
             all,

@@ -46,7 +46,8 @@ const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name = "",
 // Runs a part of a step eagerly: fn(xs) runs as ordinary code, in a capture and in every replay, between the captured parts.
 // fn may do things that a capture refuses (a branch on item()), but must return results of the same types each time.
 // Gradients flow to xs; for them, backward runs fn a second time. Outside a capture this function is fn(xs). In a capture it
-// throws CaptureError if a result depends on a tensor that needs a gradient and is not in xs, and inside a checkpoint region.
+// throws CaptureError if a result is undefined, if a result depends on a tensor that needs a gradient and is not in xs, if the
+// second run of fn returns another number of floating results, and inside a checkpoint region.
 // The rules of on_host for threads, exceptions and lifetimes hold here too.
 using HostStretch = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs)>;
 std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStretch fn, const char* name = "",

@@ -208,6 +208,29 @@ TEST(PlanCheck, RejectsBrokenGraphs) {
   expect_rejected("", [](Plan& p) { p.graph.updates[0].state = 77; });
 }
 
+// Values, a chunk and an update are wrong, and the values alone fill the list.
+TEST(PlanCheck, StopsAfterAHundredSentences) {
+  std::string text = "graph g(%x: u8[64]) state(%w: u8[64]) {\n", all = "%x";
+  for (int i = 0; i < 150; ++i) {
+    const std::string name = "%a" + std::to_string(i);
+    text += name + ": u8[64] = opaque(%x) {us=1.0}\n";
+    all += ", " + name;
+  }
+  text += "%n: u8[64] = opaque(" + all + ") {us=1.0}\nreturn %x\nupdate %w = %n\n}";
+  PlanOptions options;
+  options.chunk_bytes = 64;
+  Plan plan = make_plan(parse(text, "many"), options);
+  ASSERT_EQ(check_plan(plan), std::vector<std::string>());
+  for (Placement& v : plan.values)
+    if (v.where == Where::arena) v.offset = -64;
+  plan.chunks.back() += 64;
+  plan.arena_bytes += 64;
+  plan.peak_bytes += 64;
+  const std::vector<std::string> found = check_plan(plan);
+  ASSERT_EQ(found.size(), 100u);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], "%a" + std::to_string(i) + " is not inside the arena");
+}
+
 // Checking a plan is safe for any numbers that a hostile file may contain; the sanitizers watch this test.
 TEST(PlanCheck, SurvivesRandomNumbers) {
   std::mt19937 random(11);

@@ -15,6 +15,7 @@
 #include <tapedeck/tests/capture/plan_equal.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <algorithm>
 #include <functional>
@@ -407,6 +408,7 @@ TEST(RegionPlans, AProgramThatDiffersInOneThingIsAnother) {
       branch(head, "%b: f32[8], %c: f32[9]", last, "%e"),
       branch(head, "%b: f32[8]", "%c: f32[8], %d: f32[8] = opaque(%b) {us=1.0}\n%e: f32[8] = exp(%d)", "%e"),
       branch(head, first, "%d: f32[8] = opaque(%c) {us=1.0}\n%e: f32[8] = exp(%d)", "%e"),
+      branch(head, first, "%d: f32[8] = opaque(%b) {us=1.0} [after=%c]\n%e: f32[8] = exp(%d)", "%e"),
       branch(head, first, "%d: f32[8] = opaque(%b) {us=2.0}\n%e: f32[8] = exp(%d)", "%e"),
       branch(head, first, "%d: f32[8] = opaque(%b) {us=1.0}\n%e: f32[8] = sin(%d)", "%e"),
       branch(head, first, last + "\n%f: f32[8] = exp(%e)", "%f"),
@@ -416,6 +418,39 @@ TEST(RegionPlans, AProgramThatDiffersInOneThingIsAnother) {
     SCOPED_TRACE(other);
     expect_refused(with(other), "has the plan of another program");
   }
+  const auto forged = [&](void (*forge)(Graph&)) {
+    Plan region = *plan.region_plans[0], changed = plan;
+    forge(region.graph);
+    changed.region_plans[0] = std::make_shared<const Plan>(std::move(region));
+    return changed;
+  };
+  expect_refused(forged([](Graph& g) { g.outputs[0] = testing::value_named(g, "d"); }), "has the plan of another program");
+  expect_refused(forged([](Graph& g) { g.nodes[0].first_output = -5; }), "has the plan of another program");
+}
+
+// Each of the four regions is wrong in sixty places.
+TEST(RegionPlans, TheCheckerStopsAfterAHundredSentences) {
+  std::string body = "(%a: u8[64]) {\n", all = "%a";
+  for (int i = 0; i < 60; ++i) {
+    const std::string name = "%b" + std::to_string(i);
+    body += name + ": u8[64] = opaque(%a) {us=1.0}\n";
+    all += ", " + name;
+  }
+  body += "%z: u8[64] = opaque(" + all + ") {us=1.0}\nreturn %z\n}";
+  Plan plan = make_plan(parse("graph g(%p: bool[], %x: u8[64]) {\n%y: u8[64] = cond(%p, %x) " + body + body +
+                                  "\n%z: u8[64] = cond(%p, %y) " + body + body + "\nreturn %z\n}",
+                              "g"));
+  ASSERT_EQ(check_plan(plan), std::vector<std::string>());
+  for (std::shared_ptr<const Plan>& one : plan.region_plans) {
+    Plan region = *one;
+    for (Placement& p : region.values)
+      if (p.where == Where::arena) p.offset = -64;
+    one = std::make_shared<const Plan>(std::move(region));
+  }
+  const std::vector<std::string> found = check_plan(plan);
+  ASSERT_EQ(found.size(), 100u);
+  EXPECT_TRUE(mentions(found.front(), "region 0 of `%y: u8[64] = cond(%p, %x)` has a bad plan: %b0 is not inside the arena"));
+  EXPECT_TRUE(mentions(found.back(), "region 1 of `%y: u8[64] = cond(%p, %x)` has a bad plan"));
 }
 
 TEST(RegionPlans, AForgedFileIsRefused) {

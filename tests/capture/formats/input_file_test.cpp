@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <ctime>
 #include <thread>
 
 namespace tapedeck {
@@ -59,6 +61,38 @@ TEST(InputFile, NoticesTruncationAndChange) {
   EXPECT_EQ(message_of<FileError>([&] { file.check_unchanged(); }), path + ": cannot read: it was changed while it was read");
 }
 
+void set_time(const std::string& path, std::time_t seconds, long nanoseconds) {
+  const timespec time = {seconds, nanoseconds}, times[2] = {time, time};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
+// The size stays the same, and only the time of the last write tells that the file was written.
+TEST(InputFile, NoticesAChangeByItsTime) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("f");
+  write_all(path, "text");
+  set_time(path, 1000, 500);
+  const InputFile file(path);
+  EXPECT_NO_THROW(file.check_unchanged());
+  const std::string changed = path + ": cannot read: it was changed while it was read";
+  set_time(path, 1001, 500);
+  EXPECT_EQ(message_of<FileError>([&] { file.check_unchanged(); }), changed);
+  set_time(path, 1000, 600);
+  EXPECT_EQ(message_of<FileError>([&] { file.check_unchanged(); }), changed);
+  set_time(path, 1000, 500);
+  EXPECT_NO_THROW(file.check_unchanged());
+}
+
+TEST(InputFile, ReportsThatAFileCannotBeOpened) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("f");
+  write_all(path, "text");
+  const Hook hook([](FileCall call) { return call == FileCall::open ? EMFILE : 0; });
+  const std::string reason = path + ": cannot read: Too many open files";
+  EXPECT_EQ(message_of<FileError>([&] { InputFile file(path); }), reason);
+  EXPECT_EQ(message_of<FileError>([&] { read_text_file(path); }), reason);
+}
+
 TEST(InputFile, ReportsErrorsOfTheSystemAndTriesAgainWhenInterrupted) {
   const TemporaryFolder folder;
   write_all(folder.file("f"), "text");
@@ -80,6 +114,47 @@ TEST(TextFile, ReadsFilesAndPipes) {
   std::thread writer([&] { write_all(folder.file("pipe"), text); });
   EXPECT_TRUE(read_text_file(folder.file("pipe")) == text);
   writer.join();
+}
+
+TEST(TextFile, ReportsErrorsOfTheSystemAndTriesAgainWhenInterrupted) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("f");
+  write_all(path, "text");
+  int reads = 0;
+  {
+    const Hook hook([&](FileCall call) { return call == FileCall::read && ++reads == 1 ? EINTR : 0; });
+    EXPECT_EQ(read_text_file(path), "text");
+    EXPECT_EQ(reads, 3) << "interrupted, the text, its end";
+  }
+  const Hook hook([](FileCall call) { return call == FileCall::read ? EIO : 0; });
+  EXPECT_EQ(message_of<FileError>([&] { read_text_file(path); }), path + ": cannot read: Input/output error");
+  EXPECT_EQ(message_of<FileError>([] { read_text_from(-1, "nothing"); }), "nothing: cannot read: Bad file descriptor");
+}
+
+// The size is only a first guess: the text goes to the end of the file.
+TEST(TextFile, MayGrowOrShrinkWhileItIsRead) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("f");
+  for (const std::string& now : {std::string(300'000, 'n'), std::string("short"), std::string()}) {
+    write_all(path, std::string(1000, 'o'));
+    int reads = 0;
+    const Hook hook([&](FileCall call) {
+      if (call == FileCall::read && ++reads == 1) write_all(path, now);
+      return 0;
+    });
+    EXPECT_TRUE(read_text_file(path) == now) << now.size();
+  }
+}
+
+TEST(TextFile, ReadsATerminal) {
+  const int keyboard = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (keyboard < 0 || ::grantpt(keyboard) != 0 || ::unlockpt(keyboard) != 0) GTEST_SKIP() << "this system has no terminals";
+  const int terminal = ::open(::ptsname(keyboard), O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(::write(keyboard, "a line\n\x04", 8), 8);  // 4 is the end of the input
+  EXPECT_EQ(read_text_from(terminal, "terminal"), "a line\n");
+  ::close(terminal);
+  ::close(keyboard);
 }
 
 TEST(TextFile, IsBounded) {
