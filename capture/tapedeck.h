@@ -10,6 +10,7 @@
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/eager/print.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/engine/gradient/gradients.h>
