@@ -123,8 +123,7 @@ Real read_real(DType dtype, const char* at) {
     const bool f16 = dtype == DType::f16;
     const float value = f16 ? kernels::to_f32(kernels::F16{bits}) : kernels::to_f32(kernels::Bf16{bits});
     real.value = value;
-    if (std::isfinite(value))
-      text = f16 ? shortest_half(value, kernels::to_f16) : shortest_half(value, kernels::to_bf16);
+    if (std::isfinite(value)) text = f16 ? shortest_half(value, kernels::to_f16) : shortest_half(value, kernels::to_bf16);
   }
   if (std::isfinite(real.value)) real.decimal = read_scientific(text);
   return real;
@@ -188,7 +187,9 @@ bool needs_exponents(DType dtype, const std::vector<Real>& reals) {
   return high >= 1e8f || low < 1e-4f || high / low > 1000;
 }
 
-std::string spaces(std::size_t wanted, std::size_t present) { return std::string(wanted > present ? wanted - present : 0, ' '); }
+std::string spaces(std::size_t wanted, std::size_t present) {
+  return std::string(wanted > present ? wanted - present : 0, ' ');
+}
 
 std::string padded_left(const std::string& text, std::size_t width) { return spaces(width, text.size()) + text; }
 

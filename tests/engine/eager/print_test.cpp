@@ -18,9 +18,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 Tensor doubles(const std::vector<double>& values) {
   return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
 }
-Tensor floats(const std::vector<float>& values) {
-  return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
-}
+Tensor floats(const std::vector<float>& values) { return from_vector(values, Shape{static_cast<std::int64_t>(values.size())}); }
 Tensor integers(const std::vector<std::int64_t>& values) {
   return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
 }
