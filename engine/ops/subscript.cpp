@@ -295,6 +295,15 @@ Tensor index(const Arg& x, std::span<const Index> at) { return Subscript(x, at).
 
 Tensor index(const Arg& x, std::initializer_list<Index> at) { return index(x, std::span<const Index>(at.begin(), at.size())); }
 
+Tensor Tensor::operator[](const Index& at) const {
+  return index(Arg(*this, at.site().file, at.site().line), std::span<const Index>(&at, 1));
+}
+
+Tensor Tensor::operator[](std::initializer_list<Index> at) const {
+  const Site site = at.size() > 0 ? at.begin()->site() : Site{};
+  return index(Arg(*this, site.file, site.line), at);
+}
+
 const Tensor& index_put_(const Tensor& x, std::initializer_list<Index> at, const Arg& value) {
   const Site site = value.site();
   const Subscript subscript(Arg(x, site.file, site.line), {at.begin(), at.size()});
