@@ -40,7 +40,7 @@ bool equals(double rounded, const Number& n) {
   if (n.kind == Number::Kind::real) return true;  // fractions may be rounded
   if (n.kind == Number::Kind::unsigned_integer)
     return rounded < 0x1p64 && static_cast<std::uint64_t>(rounded) == as_unsigned(n);
-  return rounded < 0x1p63 && static_cast<std::int64_t>(rounded) == n.integer;
+  return rounded >= -0x1p63 && rounded < 0x1p63 && static_cast<std::int64_t>(rounded) == n.integer;
 }
 
 template <class T>

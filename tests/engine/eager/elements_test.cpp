@@ -78,6 +78,7 @@ TEST(Elements, MustBeValuesOfTheDtype) {
   EXPECT_MENTIONS(message_of<TypeError>([] { tensor({-1}, DType::u8); }), "-1 at [0] is not a value of u8");
   EXPECT_MENTIONS(message_of<TypeError>([] { tensor(~std::uint64_t{0}, DType::i64); }), "18446744073709551615 at [] is not");
   EXPECT_MENTIONS(message_of<TypeError>([] { tensor({2049}, DType::f16); }), "2049 at [0] is not a value of f16");
+  EXPECT_MENTIONS(message_of<TypeError>([] { tensor({-100000}, DType::f16); }), "-100000 at [0] is not a value of f16");
   EXPECT_MENTIONS(message_of<TypeError>([] { tensor({std::nan("")}, DType::i64); }), "is not a value of i64");
   EXPECT_MENTIONS(message_of<TypeError>([] { tensor({0x1p63}, DType::i64); }), "is not a value of i64");
   EXPECT_EQ(tensor({-0x1p63}, DType::i64).item<std::int64_t>(), std::numeric_limits<std::int64_t>::min());

@@ -5,11 +5,18 @@
 
 #include <tapedeck/tests/engine/messages.h>
 
+#include <type_traits>
+
 namespace tapedeck {
 namespace {
 
 using testing::message_of;
 using Bools = std::vector<bool>;
+
+// A comparison is no condition, and bools and fractions are no positions.
+static_assert(!std::is_constructible_v<bool, Tensor>);
+static_assert(!std::is_constructible_v<Index, bool> && !std::is_constructible_v<Index, double>);
+static_assert(std::is_constructible_v<Index, unsigned> && std::is_constructible_v<Index, std::size_t>);
 
 TEST(Operators, CompareElementByElement) {
   const Tensor a = tensor({1, 2, 3}), b = tensor({3, 2, 1});
