@@ -13,6 +13,7 @@
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
+#include <tapedeck/engine/eager/print.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/engine/eager/threads.h>

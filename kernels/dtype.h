@@ -30,7 +30,7 @@ constexpr bool dtype_holds(DType d) {
   if constexpr (std::is_same_v<T, double>) return d == DType::f64;
   if constexpr (std::is_same_v<T, std::uint16_t>) return d == DType::f16 || d == DType::bf16;
   if constexpr (std::is_same_v<T, std::int32_t>) return d == DType::i32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return d == DType::i64;
+  if constexpr (std::is_same_v<T, long> || std::is_same_v<T, long long>) return sizeof(T) == 8 && d == DType::i64;
   if constexpr (std::is_same_v<T, unsigned char>) return d == DType::u8 || d == DType::boolean;
   return false;
 }

@@ -286,6 +286,16 @@ const Tensor& sub_(const Tensor& x, const Arg& y) { return binary(ops::sub, x, y
 const Tensor& mul_(const Tensor& x, const Arg& y) { return binary(ops::mul, x, y); }
 const Tensor& div_(const Tensor& x, const Arg& y) { return binary(ops::div, x, y); }
 
+void refuse_lost_write(const char* op, const Tensor& x, Site site) {
+  const TensorImpl* t = x.impl();
+  if (!t || !t->storage || t->refs.load() != 1 || t->storage->refs.load() != 1) return;
+  throw TypeError(error_text(
+      op,
+      "the left side is a new tensor that shares its bytes with no other, so the write would be lost; it may be a copy that a "
+      "tensor among subscripts made",
+      site));
+}
+
 const Tensor& copy_(const Tensor& x, const Arg& y) {
   const Tensor value = fitted("copy", x, y, y.site());
   const Tensor in[1] = {broadcast_to(Arg(value, y.site().file, y.site().line), x.shape())};

@@ -25,6 +25,20 @@ const Tensor& sub_(const Tensor& x, const Arg& y);
 const Tensor& mul_(const Tensor& x, const Arg& y);
 const Tensor& div_(const Tensor& x, const Arg& y);
 const Tensor& copy_(const Tensor& x, const Arg& y);  // x = y
+// x += y is add_(x, y), and so on: `x[0] += 1` writes into x. If x is a temporary that shares its bytes with no other tensor,
+// as x[rows] for a tensor `rows`, the write would be lost, and is a TypeError.
+void refuse_lost_write(const char* op, const Tensor& x, Site site);
+#define TAPEDECK_COMPOUND(op, f)                                                      \
+  inline const Tensor& operator op(const Tensor& x, const Arg& y) { return f(x, y); } \
+  inline Tensor operator op(Tensor&& x, const Arg& y) {                               \
+    refuse_lost_write(#op, x, y.site());                                              \
+    return f(x, y);                                                                   \
+  }
+TAPEDECK_COMPOUND(+=, add_)
+TAPEDECK_COMPOUND(-=, sub_)
+TAPEDECK_COMPOUND(*=, mul_)
+TAPEDECK_COMPOUND(/=, div_)
+#undef TAPEDECK_COMPOUND
 const Tensor& fill_(const Tensor& x, double value, Site site = {__builtin_FILE(), __builtin_LINE()});
 template <class Value>
 requires(std::is_integral_v<Value>&& std::is_signed_v<Value>) const Tensor& fill_(const Tensor& x, Value value,

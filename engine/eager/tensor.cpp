@@ -223,6 +223,11 @@ void Tensor::refuse_elements(const char* what, Site site) const {
       site));
 }
 
+void Tensor::widen(const std::vector<std::uint16_t>& bits, float* out) const {
+  for (std::uint16_t one : bits)
+    *out++ = impl_->dtype == DType::f16 ? kernels::to_f32(kernels::F16{one}) : kernels::to_f32(kernels::Bf16{one});
+}
+
 void Tensor::require_one(Site site) const {
   refuse_host_read(need(impl_, "item"), "item", site);
   if (numel() != 1)
@@ -388,29 +393,6 @@ Tensor from_bytes(const Type& type, const void* bytes) {
   detail::Storage* s = detail::new_storage(type.bytes());
   if (type.bytes() > 0) std::memcpy(s->data, bytes, static_cast<std::size_t>(type.bytes()));
   return Tensor(detail::new_impl(type, s));
-}
-
-Tensor tensor(std::initializer_list<float> values) {
-  return from_bytes({DType::f32, {static_cast<std::int64_t>(values.size())}}, values.begin());
-}
-
-namespace {
-template <class T>
-Tensor from_values(const std::vector<T>& values, DType dtype, const Shape& shape) {
-  if (static_cast<std::int64_t>(values.size()) != shape.numel())
-    throw TypeError(error_text("from_vector", fmt::format("{} values do not fill {}", values.size(), to_string(shape)), {}));
-  return from_bytes({dtype, shape}, values.data());
-}
-}  // namespace
-
-Tensor from_vector(const std::vector<float>& values, const Shape& shape) { return from_values(values, DType::f32, shape); }
-Tensor from_vector(const std::vector<std::int32_t>& values, const Shape& shape) {
-  return from_values(values, DType::i32, shape);
-}
-
-Tensor from_vector(const std::vector<double>& values, const Shape& shape) { return from_values(values, DType::f64, shape); }
-Tensor from_vector(const std::vector<std::int64_t>& values, const Shape& shape) {
-  return from_values(values, DType::i64, shape);
 }
 
 namespace {

@@ -104,6 +104,12 @@ TAPEDECK_BINARY(right_shift)
 TAPEDECK_BINARY(logical_xor)
 #undef TAPEDECK_BINARY
 inline Tensor bitwise_not(const Arg& x) { return apply(ops::bitwise_not, {&x.tensor()}, nullptr, x.site()); }
+
+// For bools they join masks: (x > 0) & (x < 1). The parentheses are needed, because C++ compares after `&`.
+inline Tensor operator&(const Arg& a, const Arg& b) { return bitwise_and(a, b); }
+inline Tensor operator|(const Arg& a, const Arg& b) { return bitwise_or(a, b); }
+inline Tensor operator^(const Arg& a, const Arg& b) { return bitwise_xor(a, b); }
+inline Tensor operator~(const Arg& x) { return bitwise_not(x); }
 #endif
 
 }  // namespace TAPEDECK_API

@@ -495,6 +495,13 @@ inline Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b); }
 inline Tensor operator*(const Arg& a, const Arg& b) { return mul(a, b); }
 inline Tensor operator/(const Arg& a, const Arg& b) { return div(a, b); }
 inline Tensor operator-(const Arg& x) { return neg(x); }
+// Comparisons give a bool for each element, as in NumPy: `if (a == b)` does not compile; bit_equal() compares whole tensors.
+inline Tensor operator==(const Arg& a, const Arg& b) { return equal(a, b); }
+inline Tensor operator!=(const Arg& a, const Arg& b) { return not_equal(a, b); }
+inline Tensor operator<(const Arg& a, const Arg& b) { return less(a, b); }
+inline Tensor operator<=(const Arg& a, const Arg& b) { return less_equal(a, b); }
+inline Tensor operator>(const Arg& a, const Arg& b) { return greater(a, b); }
+inline Tensor operator>=(const Arg& a, const Arg& b) { return greater_equal(a, b); }
 #endif
 
 }  // namespace TAPEDECK_API

@@ -28,4 +28,5 @@
 #include <tapedeck/engine/ops/sort.h>
 #include <tapedeck/engine/ops/special.h>
 #include <tapedeck/engine/ops/statistics.h>
+#include <tapedeck/engine/ops/subscript.h>
 #include <tapedeck/engine/ops/unfold.h>

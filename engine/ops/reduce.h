@@ -4,6 +4,9 @@
 
 #include <tapedeck/engine/ops/op_block.h>
 
+#include <concepts>
+#include <type_traits>
+
 namespace tapedeck TAPEDECK_API {
 
 OP(sum, {
@@ -91,6 +94,17 @@ Tensor mean(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor max(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor min(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor argmax(const Arg& x, std::int64_t axis = -1);
+// The same over one axis: sum(x, 0), sum(x, -1, true).
+#define TAPEDECK_OVER_ONE_AXIS(f)                                                                  \
+  template <std::integral Axis>                                                                    \
+  requires(!std::is_same_v<Axis, bool>) Tensor f(const Arg& x, Axis axis, bool keepdims = false) { \
+    return f(x, Ints{static_cast<std::int64_t>(axis)}, keepdims);                                  \
+  }
+TAPEDECK_OVER_ONE_AXIS(sum)
+TAPEDECK_OVER_ONE_AXIS(mean)
+TAPEDECK_OVER_ONE_AXIS(max)
+TAPEDECK_OVER_ONE_AXIS(min)
+#undef TAPEDECK_OVER_ONE_AXIS
 // Broadcasts the gradient dy of a reduction back over the reduced axes.
 Tensor expand_reduced(const Tensor& dy, const Shape& shape, const ReduceAttrs& attrs);
 #endif

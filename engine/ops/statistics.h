@@ -3,7 +3,10 @@
 #define TAPEDECK_ENGINE_OPS_STATISTICS_H
 
 #include <tapedeck/engine/ops/op_block.h>
+
 #include <tapedeck/kernels/attrs/statistics.h>
+#include <concepts>
+#include <type_traits>
 
 namespace tapedeck TAPEDECK_API {
 
@@ -151,6 +154,30 @@ Tensor std(const Arg& x, const Ints& axes = {}, bool keepdims = false, double co
 Tensor logsumexp(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor norm(const Arg& x, double p = 2, const Ints& axes = {}, bool keepdims = false);
 Tensor argmin(const Arg& x, std::int64_t axis = -1);
+// The same over one axis: prod(x, 0), var(x, -1, true), norm(x, 2, 0).
+#define TAPEDECK_OVER_ONE_AXIS(f)                                                                  \
+  template <std::integral Axis>                                                                    \
+  requires(!std::is_same_v<Axis, bool>) Tensor f(const Arg& x, Axis axis, bool keepdims = false) { \
+    return f(x, Ints{static_cast<std::int64_t>(axis)}, keepdims);                                  \
+  }
+#define TAPEDECK_SPREAD_OVER_ONE_AXIS(f)                                                                                  \
+  template <std::integral Axis>                                                                                           \
+  requires(!std::is_same_v<Axis, bool>) Tensor f(const Arg& x, Axis axis, bool keepdims = false, double correction = 1) { \
+    return f(x, Ints{static_cast<std::int64_t>(axis)}, keepdims, correction);                                             \
+  }
+TAPEDECK_OVER_ONE_AXIS(prod)
+TAPEDECK_OVER_ONE_AXIS(any)
+TAPEDECK_OVER_ONE_AXIS(all)
+TAPEDECK_OVER_ONE_AXIS(count_nonzero)
+TAPEDECK_OVER_ONE_AXIS(logsumexp)
+TAPEDECK_SPREAD_OVER_ONE_AXIS(var)
+TAPEDECK_SPREAD_OVER_ONE_AXIS(std)
+#undef TAPEDECK_OVER_ONE_AXIS
+#undef TAPEDECK_SPREAD_OVER_ONE_AXIS
+template <std::integral Axis>
+requires(!std::is_same_v<Axis, bool>) Tensor norm(const Arg& x, double p, Axis axis, bool keepdims = false) {
+  return norm(x, p, Ints{static_cast<std::int64_t>(axis)}, keepdims);
+}
 #endif
 
 }  // namespace TAPEDECK_API
