@@ -16,8 +16,8 @@ Tensor gelu_tanh(const Arg& x) { return gelu(x, "tanh"); }
 struct Gpt2 : Module {
   Embedding words, positions;
   Dropout drop;
-  std::vector<std::unique_ptr<TransformerBlock>> blocks;
   LayerNorm norm;
+  ModuleList<TransformerBlock> blocks{*this, "block"};
 
   explicit Gpt2(const ModelOptions& o)
       : words(*this, "words", kWords, o.width, 0.02),
@@ -26,12 +26,11 @@ struct Gpt2 : Module {
         norm(*this, "norm", o.width) {
     const TransformerOptions how{
         .heads = zoo::heads_of("gpt2", o.width), .causal = true, .dropout = 0.1, .activation = &gelu_tanh};
-    for (std::int64_t i = 0; i < o.layers; ++i)
-      blocks.push_back(std::make_unique<TransformerBlock>(*this, fmt::format("block{}", i), o.width, how));
+    for (std::int64_t i = 0; i < o.layers; ++i) blocks.add(o.width, how);
   }
   Tensor operator()(const Tensor& tokens) {
     Tensor h = drop(words(tokens) + slice(positions.weight, 0, 0, tokens.size(1)));
-    for (auto& block : blocks) h = (*block)(h);
+    for (TransformerBlock& block : blocks) h = block(h);
     return zoo::tied_logits(zoo::word_rows(norm(h)), words.weight);
   }
 };

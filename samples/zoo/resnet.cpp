@@ -39,28 +39,30 @@ struct Resnet : Module {
                                                 : Depth == 50 ? std::array{3, 4, 6, 3}
                                                               : std::array{3, 8, 36, 3};
   ConvNorm stem;
-  Stack<Residual> stages;
+  ModuleList<Residual> stage1{*this, "stage1"}, stage2{*this, "stage2"}, stage3{*this, "stage3"}, stage4{*this, "stage4"};
   Linear head;
 
   explicit Resnet(const ModelOptions& o)
       : stem(*this, "stem", 3, o.width, same_size(7, 2)),
-        stages(residuals(*this, o.width)),
-        head(*this, "head", o.width * 8 * (kBottleneck ? 4 : 1), kImageNetClasses) {}
-
-  static Stack<Residual> residuals(Module& net, std::int64_t in) {
-    Stack<Residual> stages;
-    const std::int64_t first = in;
-    for (std::size_t stage = 0; stage < 4; ++stage)
+        head(*this, "head", o.width * 8 * (kBottleneck ? 4 : 1), kImageNetClasses) {
+    std::int64_t in = o.width, width = o.width;
+    std::size_t stage = 0;
+    for (auto* blocks : stages()) {
       for (int block = 0; block < kBlocks[stage]; ++block) {
-        const std::int64_t width = first << stage, stride = stage > 0 && block == 0 ? 2 : 1;
-        stages.add(net, "stage" + std::to_string(stage + 1) + "." + std::to_string(block), in, width, stride, kBottleneck);
+        blocks->add(in, width, stage > 0 && block == 0 ? 2 : 1, kBottleneck);
         in = kBottleneck ? 4 * width : width;
       }
-    return stages;
+      width *= 2;
+      ++stage;
+    }
   }
+  std::array<ModuleList<Residual>*, 4> stages() { return {&stage1, &stage2, &stage3, &stage4}; }
+
   Tensor operator()(const Tensor& x) {
-    const Tensor h = max_pool2d(stem(x), {.window = {3}, .stride = {2}, .padding = {1}});
-    return head(plane_means(stages(h)));
+    Tensor h = max_pool2d(stem(x), {.window = {3}, .stride = {2}, .padding = {1}});
+    for (auto* blocks : stages())
+      for (Residual& block : *blocks) h = block(h);
+    return head(plane_means(h));
   }
 };
 

@@ -12,7 +12,7 @@ constexpr std::int64_t kPatch = 16, kHead = 64;
 struct Vit : Module {
   Conv2d patches;
   Tensor class_token, positions;
-  Stack<TransformerBlock> blocks;
+  ModuleList<TransformerBlock> blocks{*this, "block"};
   LayerNorm norm;
   Linear head;
 
@@ -20,23 +20,19 @@ struct Vit : Module {
       : patches(*this, "patches", 3, o.width, {.kernel = {kPatch}, .stride = {kPatch}}),
         class_token(parameter("class_token", zeros({1, 1, o.width}))),
         positions(parameter("positions", initial_normal(*this, "positions", {1, words(o.image), o.width}, 0.02))),
-        blocks(encoder(*this, o)),
         norm(*this, "norm", o.width),
-        head(*this, "head", o.width, kImageNetClasses) {}
-
-  static Stack<TransformerBlock> encoder(Module& net, const ModelOptions& o) {
+        head(*this, "head", o.width, kImageNetClasses) {
     const TransformerOptions options{.heads = o.width / kHead, .activation = [](const Arg& x) { return gelu(x); }};
-    Stack<TransformerBlock> blocks;
-    for (std::int64_t i = 0; i < o.layers; ++i) blocks.add(net, "block" + std::to_string(i), o.width, options);
-    return blocks;
+    for (std::int64_t i = 0; i < o.layers; ++i) blocks.add(o.width, options);
   }
   static std::int64_t words(std::int64_t image) { return (image / kPatch) * (image / kPatch) + 1; }
 
   Tensor operator()(const Tensor& x) {
     const std::int64_t n = x.size(0), width = class_token.size(2);
     const Tensor image = transpose(flatten(patches(x), 2), {0, 2, 1});
-    const Tensor h = concat({broadcast_to(class_token, {n, 1, width}), image}, 1) + positions;
-    return head(reshape(slice(norm(blocks(h)), 1, 0, 1), {n, width}));
+    Tensor h = concat({broadcast_to(class_token, {n, 1, width}), image}, 1) + positions;
+    for (TransformerBlock& block : blocks) h = block(h);
+    return head(reshape(slice(norm(h), 1, 0, 1), {n, width}));
   }
 };
 
