@@ -2,6 +2,8 @@
 #pragma once
 
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/pytorch_weights.h>
+#include <tapedeck/capture/file/training_state.h>
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
