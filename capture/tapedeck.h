@@ -11,6 +11,7 @@
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/engine/eager/checkpoint.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor.h>
