@@ -14,6 +14,9 @@ list(APPEND listed
   capture/explain/explain_memory.h capture/explain/memory_svg.h capture/explain/plan_csv.h
   capture/explain/chrome_trace.h capture/explain/memory_snapshot.h)
 
+# Programs that save where a thread stands in its random stream, without save_state().
+list(APPEND listed engine/eager/random_position.h)
+
 # Programs that place buffers of their own, without a graph.
 list(APPEND listed capture/planner/place/place.h)
 

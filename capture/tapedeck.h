@@ -3,6 +3,8 @@
 
 #include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/pytorch_weights.h>
+#include <tapedeck/capture/file/training_state.h>
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
@@ -11,6 +13,7 @@
 #include <tapedeck/capture/replay/load_executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/engine/eager/checkpoint.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/eager/print.h>

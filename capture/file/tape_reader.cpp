@@ -45,6 +45,9 @@ class TapeReader {
   TapeFile read() {
     check_format();
     check_header();
+    if (!file_.skipped.empty())
+      fail(fmt::format("tensor {} is {}, a dtype that no tape holds", shown(file_.skipped[0].name),
+                       to_string(file_.skipped[0])));
     for (const TensorPlace& t : file_.tensors) read_part(t);
     source_.check_unchanged();
     check_op_versions();

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -24,10 +25,29 @@ constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of other re
 constexpr std::size_t kLengthBytes = 8;
 constexpr const char* kDTypeNames[kDTypeCount] = {"F32", "F64", "F16", "BF16", "I32", "I64", "U8", "BOOL"};
 
-DType parse_dtype(std::string_view name) {
+// The dtypes of the format that are not ours, with the bits of an element.
+struct ForeignDType {
+  const char* name;
+  std::uint64_t bits;
+};
+constexpr ForeignDType kForeignDTypes[] = {
+    {"I8", 8},      {"I16", 16},    {"U16", 16},        {"U32", 32},        {"U64", 64},    {"C64", 64},    {"F8_E4M3", 8},
+    {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},
+};
+
+// A dtype by its name: ours, or a foreign one.
+struct FileDType {
+  std::optional<DType> own;
+  const ForeignDType* foreign = nullptr;
+  std::uint64_t bits() const { return own ? 8 * dtype_size(*own) : foreign->bits; }
+};
+
+FileDType parse_dtype(std::string_view name) {
   for (int d = 0; d < kDTypeCount; ++d)
-    if (name == kDTypeNames[d]) return static_cast<DType>(d);
-  throw JsonError(fmt::format("dtype {} is not supported", shown(name)));
+    if (name == kDTypeNames[d]) return {static_cast<DType>(d), nullptr};
+  for (const ForeignDType& foreign : kForeignDTypes)
+    if (name == foreign.name) return {std::nullopt, &foreign};
+  throw JsonError(fmt::format("dtype {} is not known", shown(name)));
 }
 
 JsonValue member(JsonValue object, std::string_view key) {
@@ -35,8 +55,8 @@ JsonValue member(JsonValue object, std::string_view key) {
   throw JsonError(fmt::format("{} is missing", shown(key)));
 }
 
-Type parse_type(JsonValue info) {
-  const DType dtype = parse_dtype(member(info, "dtype").as_string());
+// The shape of a tensor whose elements are at most as wide as those of `widest`.
+Shape parse_shape(JsonValue info, DType widest) {
   const JsonValue shape = member(info, "shape");
   std::int64_t sizes[kMaxRank];
   std::size_t rank = 0;
@@ -45,8 +65,8 @@ Type parse_type(JsonValue info) {
     sizes[rank++] = size.as_integer();
   }
   const std::span<const std::int64_t> dims(sizes, rank);
-  if (checked_bytes(dtype, dims) < 0) throw JsonError("a size is negative, or the tensor is larger than 64 TiB");
-  return {dtype, Shape(dims)};
+  if (checked_bytes(widest, dims) < 0) throw JsonError("a size is negative, or the tensor is larger than 64 TiB");
+  return Shape(dims);
 }
 
 // The place of the data in the file.
@@ -54,8 +74,21 @@ struct DataRange {
   std::uint64_t begin = 0, size = 0;
 };
 
+// The bytes of one tensor in the file.
+struct Span {
+  std::string_view name;
+  std::uint64_t begin = 0, size = 0;
+};
+
+// The bytes of a tensor of this dtype. Elements of 4 and 6 bits are packed, and fill whole bytes.
+std::uint64_t stored_bytes(const FileDType& dtype, const Shape& shape) {
+  const std::uint64_t bits = dtype.bits() * static_cast<std::uint64_t>(shape.numel());  // below 2^50, see parse_shape()
+  if (bits % 8 != 0) throw JsonError(fmt::format("{} bits do not fill whole bytes", bits));
+  return bits / 8;
+}
+
 // Where the tensor begins in the file; it is inside the data, and exactly as long as its type says.
-std::uint64_t parse_begin(JsonValue info, const Type& type, DataRange data) {
+std::uint64_t parse_begin(JsonValue info, const std::string& type, std::uint64_t bytes, DataRange data) {
   const JsonValue offsets = member(info, "data_offsets");
   std::int64_t ends[2];
   std::size_t n = 0;
@@ -67,41 +100,63 @@ std::uint64_t parse_begin(JsonValue info, const Type& type, DataRange data) {
   const auto [begin, end] = std::pair(ends[0], ends[1]);
   if (begin < 0 || end < begin || std::cmp_greater(end, data.size))
     throw JsonError(fmt::format("data_offsets [{}, {}] are not inside the {} bytes of data", begin, end, data.size));
-  if (end - begin != type.bytes())
-    throw JsonError(fmt::format("{} takes {} bytes, data_offsets give {}", to_string(type), type.bytes(), end - begin));
+  if (std::cmp_not_equal(end - begin, bytes))
+    throw JsonError(fmt::format("{} takes {} bytes, data_offsets give {}", type, bytes, end - begin));
   return data.begin + static_cast<std::uint64_t>(begin);
 }
 
-void check_tiling(std::vector<TensorPlace>& tensors, DataRange data) {
-  const auto place = [](const TensorPlace& t) { return std::tuple(t.begin, t.size()); };
-  std::stable_sort(tensors.begin(), tensors.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+template <class T>
+void sort_by_place(std::vector<T>& all, std::uint64_t (*size)(const T&)) {
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const T& a, const T& b) { return std::tuple(a.begin, size(a)) < std::tuple(b.begin, size(b)); });
+}
+
+void check_tiling(std::vector<Span> spans, DataRange data) {
+  sort_by_place<Span>(spans, [](const Span& s) { return s.size; });
   std::uint64_t position = data.begin;
-  for (const TensorPlace& t : tensors) {
+  for (const Span& t : spans) {
     if (t.begin < position) throw JsonError(fmt::format("tensor {} overlaps the one before it", shown(t.name)));
     if (t.begin > position)
       throw JsonError(fmt::format("there is a hole of {} bytes before tensor {}", t.begin - position, shown(t.name)));
-    position = t.begin + t.size();
+    position = t.begin + t.size;
   }
   const std::uint64_t end = data.begin + data.size;
   if (position != end) throw JsonError(fmt::format("{} bytes behind the last tensor", end - position));
 }
 
+// Adds the tensor to the file, or to the tensors that are skipped. Returns its bytes.
+Span parse_tensor(std::string_view name, JsonValue info, DataRange data, Safetensors* file) {
+  const FileDType dtype = parse_dtype(member(info, "dtype").as_string());
+  const Shape shape = parse_shape(info, dtype.own.value_or(DType::f64));
+  const SkippedTensor foreign{std::string(name), dtype.own ? "" : dtype.foreign->name, shape};
+  const std::string type = dtype.own ? to_string(Type{*dtype.own, shape}) : to_string(foreign);
+  Span span{name, 0, stored_bytes(dtype, shape)};
+  span.begin = parse_begin(info, type, span.size, data);
+  if (dtype.own)
+    file->tensors.push_back({foreign.name, {*dtype.own, shape}, span.begin});
+  else
+    file->skipped.push_back(foreign);
+  return span;
+}
+
 Safetensors parse_header(std::string_view header, DataRange data) {
   Safetensors file;
+  std::vector<Span> spans;
   const JsonDocument document(header);
   for (const auto& [name, value] : document.root().members()) {
     try {
       if (name == kSafetensorsMetadata) {
         for (const auto& [key, text] : value.members()) file.metadata.emplace(key, text.as_string());
       } else {
-        const Type type = parse_type(value);
-        file.tensors.push_back({std::string(name), type, parse_begin(value, type, data)});
+        spans.push_back(parse_tensor(name, value, data, &file));
       }
     } catch (const JsonError& e) {
       throw JsonError(fmt::format("{}: {}", shown(name), e.what()));
     }
   }
-  check_tiling(file.tensors, data);
+  check_tiling(std::move(spans), data);
+  sort_by_place<TensorPlace>(file.tensors, [](const TensorPlace& t) { return t.size(); });
+  std::sort(file.skipped.begin(), file.skipped.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   for (std::size_t i = 0; i < file.tensors.size(); ++i) file.by_name.emplace(file.tensors[i].name, i);
   return file;
 }
@@ -198,13 +253,27 @@ Bytes dense_bytes(const Tensor& tensor, std::vector<unsigned char>* copy) {
 
 // ---- weight files ----
 
-std::map<std::string, Tensor> load_safetensors(const std::string& path) {
-  const InputFile file(path);
-  std::map<std::string, Tensor> tensors;
-  for (const TensorPlace& place : read_safetensors(file).tensors) tensors.emplace(place.name, read_tensor(file, place));
-  file.check_unchanged();
-  return tensors;
+std::string to_string(const SkippedTensor& tensor) { return tensor.dtype + to_string(tensor.shape); }
+
+const Tensor& TensorFile::at(const std::string& name) const {
+  const auto it = tensors.find(name);
+  if (it != tensors.end()) return it->second;
+  for (const SkippedTensor& t : skipped)
+    if (t.name == name)
+      throw FileError(fmt::format("{}: tensor {} is {}, a dtype that cannot be loaded", path, shown(name), to_string(t)));
+  throw FileError(fmt::format("{}: there is no tensor {}", path, shown(name)));
 }
+
+TensorFile load_tensor_file(const std::string& path) {
+  const InputFile file(path);
+  Safetensors parsed = read_safetensors(file);
+  TensorFile loaded{path, {}, std::move(parsed.skipped), std::move(parsed.metadata)};
+  for (const TensorPlace& place : parsed.tensors) loaded.tensors.emplace(place.name, read_tensor(file, place));
+  file.check_unchanged();
+  return loaded;
+}
+
+std::map<std::string, Tensor> load_safetensors(const std::string& path) { return load_tensor_file(path).tensors; }
 
 void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
                       const std::map<std::string, std::string>& metadata) {

@@ -8,6 +8,7 @@
 
 #include <tapedeck/capture/formats/byte_source.h>
 #include <tapedeck/capture/formats/checksum.h>
+#include <tapedeck/capture/formats/tensor_files.h>
 #include <tapedeck/engine/eager/tensor.h>
 
 #include <map>
@@ -34,13 +35,15 @@ struct TensorPlace {
 struct Safetensors {
   std::string length_and_header;  // as in the file
   std::map<std::string, std::string> metadata;
-  std::vector<TensorPlace> tensors;  // in the order of their data
+  std::vector<TensorPlace> tensors;    // in the order of their data
+  std::vector<SkippedTensor> skipped;  // of dtypes that are not ours, by name
   std::unordered_map<std::string, std::size_t> by_name;
   const TensorPlace* find(const std::string& name) const;  // null if there is none
 };
 
-// Reads the header alone. Throws FileError, naming the file and the reason, unless every rule above holds, the header is at
-// most 100 MB, no key appears twice, ranks are at most kMaxRank and dtypes are ours (F32 F64 F16 BF16 I32 I64 U8 BOOL).
+// Reads the header alone. Throws FileError, naming the file and the reason, unless every rule above holds for all tensors, the
+// header is at most 100 MB, no key appears twice, ranks are at most kMaxRank and dtypes are of the format. Dtypes of the format
+// that are not ours (see SkippedTensor) go through the same checks.
 Safetensors read_safetensors(const ByteSource& file);
 
 // Reads the data of a tensor into memory of its own. Throws FileError if a bool is neither 0 nor 1.

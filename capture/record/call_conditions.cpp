@@ -133,7 +133,27 @@ void Draws::advance() const {
   for (const auto& [path, count] : after_) counts[path.id()] = count;
 }
 
+namespace {
+
+// Module::to() gives state another dtype.
+std::string dtype_misfit(const Captured& captured) {
+  const Graph& g = captured.graph;
+  const auto difference = [&](const Tensor& t, ValueId v) -> std::string {
+    const DType was = g.values[static_cast<std::size_t>(v)].type.dtype;
+    if (t.impl()->dtype == was) return "";
+    return fmt::format("'{}' is {} now, it was {}", t.name().view(), dtype_name(t.impl()->dtype), dtype_name(was));
+  };
+  for (std::size_t i = static_cast<std::size_t>(captured.declared_inputs); i < captured.inputs.size(); ++i)
+    if (std::string text = difference(captured.inputs[i], static_cast<ValueId>(i)); !text.empty()) return text;
+  for (std::size_t i = 0; i < captured.state.size(); ++i)
+    if (std::string text = difference(captured.state[i], g.n_inputs + static_cast<ValueId>(i)); !text.empty()) return text;
+  return "";
+}
+
+}  // namespace
+
 std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) {
+  if (std::string text = dtype_misfit(captured); !text.empty()) return text;
   for (const TensorUse& use : captured.uses) {
     const bool is_input = use.input != kNone;
     const Tensor& t = is_input ? inputs[use.input] : use.tensor;
@@ -160,12 +180,16 @@ void Watchlist::note_handles(const Captured& captured) {
 }
 
 void Watchlist::note(const Captured& captured) {
+  kept_.clear();
   note_handles(captured);
   versions_.clear();
   for (const Tensor& t : captured.constants) versions_.push_back(t.impl()->storage ? t.impl()->storage->version : 0);
 }
 
+void Watchlist::keep_suspicion(const Captured& captured) { kept_ = suspicion(captured); }
+
 std::string Watchlist::suspicion(const Captured& captured) {
+  if (!kept_.empty()) return kept_;
   for (std::size_t i = 0; i < captured.constants.size(); ++i) {
     const Tensor& t = captured.constants[i];
     if (t.impl()->storage && t.impl()->storage->version != versions_[i])

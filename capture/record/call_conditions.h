@@ -57,8 +57,11 @@ class Watchlist {
   void note(const Captured& captured);
   void note_handles(const Captured& captured);      // call it after any recording, because a recording holds handles too
   std::string suspicion(const Captured& captured);  // empty: none
+  // Keeps a sign that there is now, until note(). Call it before note_handles(), which would lose the sign.
+  void keep_suspicion(const Captured& captured);
 
  private:
+  std::string kept_;
   std::vector<std::int32_t> handles_;           // by state
   std::vector<std::int32_t> constant_handles_;  // by constant: the most that a call has found
   std::vector<std::uint32_t> versions_;         // by constant

@@ -41,7 +41,7 @@ void StateValue::note_write() {
 }
 
 void StateValue::release() {
-  if (bound.defined()) count_.forget(bound.bytes());
+  if (bound.defined()) count_.forget(type.bytes());  // the tensor may have got another dtype since (Module::to)
   bound = Tensor();
   bytes_ = Buffer();
   base = nullptr;

@@ -111,6 +111,7 @@ struct CapturedStep::Impl {
   }
 
   std::vector<Tensor> record(Recording& r, const std::vector<Tensor>& inputs) {
+    cache.keep_suspicions();
     std::vector<Tensor> outputs;
     Captured captured = record_once(inputs, &outputs);
     if (r.first && handed_out_since(*r.first)) {
@@ -134,6 +135,7 @@ struct CapturedStep::Impl {
 
   // Something that the recording relied on may not hold any more. If the function is still the same program, the replay stays.
   std::vector<Tensor> confirm(Recording& r, const std::vector<Tensor>& inputs, const std::string& suspicion) {
+    cache.keep_suspicions();
     std::vector<Tensor> outputs;
     std::optional<Captured> captured = record_once(inputs, &outputs);
     try {

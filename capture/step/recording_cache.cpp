@@ -83,6 +83,11 @@ void RecordingCache::note_handles() {
     if (r->captured) r->watchlist.note_handles(*r->captured);
 }
 
+void RecordingCache::keep_suspicions() {
+  for (const auto& r : all_)
+    if (r->captured) r->watchlist.keep_suspicion(*r->captured);
+}
+
 std::vector<Recording*> RecordingCache::without_doubts() {
   std::vector<Recording*> sure;
   for (const auto& r : all_)

@@ -22,6 +22,8 @@ class RecordingCache {
   // user let one go. So after handles were added or dropped by recordings, the numbers are noted again: of all recordings, or,
   // where only some had the right number before, of these.
   void note_handles();
+  // Lets every recording remember that a handle was let go before a recording begins, because note_handles() follows it.
+  void keep_suspicions();
   std::vector<Recording*> without_doubts();
 
   // Drops the recordings that were made from other sizes and are the last owner of their executor, except `kept`. Calls

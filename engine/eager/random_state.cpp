@@ -6,6 +6,7 @@
 //
 // A thread writes its own state only, so a new seed needs no lock in the threads that draw.
 #include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/eager/random_position.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/core_ops.h>
@@ -140,6 +141,26 @@ void use_random_stream(std::uint64_t number, Site site) {
     state.random.given = number;
     return process_seed().follow(state.random);
   });
+}
+
+RandomPosition random_position() {
+  const auto raw = rng_state().to_vector<std::int64_t>();
+  RandomPosition position{raw[0], raw[1], {}};
+  for (const auto& [path, count] : thread_state().draws)  // the key is the text of an interned name
+    position.draws[path ? *static_cast<const std::string*>(path) : std::string()] = count;
+  return position;
+}
+
+void set_random_position(const RandomPosition& position, Site site) {
+  if (thread_state().tape->capturing)
+    throw CaptureError(error_text("set_random_position", "changes the random state inside a capture", site));
+  Tensor rng = rng_state();  // follows the seed of the process first
+  auto* raw = static_cast<std::int64_t*>(rng.mutable_data(site));
+  raw[0] = position.seed;
+  raw[1] = position.step;
+  auto& draws = thread_state().draws;
+  draws.clear();
+  for (const auto& [path, count] : position.draws) draws[path.empty() ? nullptr : Name(path).id()] = count;
 }
 
 void next_step(Site site) {

@@ -442,7 +442,7 @@ void BackwardWalk::write_leaf(ValueId v) {
     const std::vector<GradHook> hooks = extra->hooks;
     for (const GradHook& hook : hooks) run_hook(hook, &grads_[v]);
   }
-  Tensor g = std::exchange(grads_[v], Tensor());
+  Tensor g = cast(std::exchange(grads_[v], Tensor()), leaf.dtype());  // Module::to() may have converted the leaf since
   const bool write = leaf.grad_request() == GradRequest::write && written_.insert(leaf.impl()).second;
   const Tensor old = write ? Tensor() : leaf.grad();
   leaf.set_grad(old.defined() ? add(old, g) : own_bytes(std::move(g)));

@@ -6,14 +6,15 @@
 
 namespace tapedeck {
 
-Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out)
+Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, LinearOptions options)
     : Module(parent, name),
       weight(parameter("weight", initial_uniform(*this, "weight", {in, out}, in))),
-      bias(parameter("bias", initial_uniform(*this, "bias", {out}, in))) {}
+      bias(options.bias ? parameter("bias", initial_uniform(*this, "bias", {out}, in)) : Tensor()) {}
 
 Tensor Linear::operator()(const Arg& x) {
   const ModuleScope scope(*this, x.site());
-  return add(matmul(x, weight), bias);
+  const Tensor y = matmul(x, weight);
+  return bias.defined() ? add(y, bias) : y;
 }
 
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,

@@ -6,11 +6,16 @@
 
 namespace tapedeck TAPEDECK_API {
 
+struct LinearOptions {
+  bool bias = true;
+};
+
 // y = x W + b with x [..., in] and W [in, out]. The first values are uniform in +-1/sqrt(in).
 struct Linear : Module {
-  Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out);
+  Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, LinearOptions options = {});
   Tensor operator()(const Arg& x);
-  Tensor weight, bias;
+  Tensor weight;
+  Tensor bias;  // [out]; undefined if there is no bias
 };
 
 // Lists hold one number for all dimensions or one for each (kernels/attrs.h).

@@ -1,3 +1,4 @@
+#include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/nn/module.h>
 #include <tapedeck/engine/ops/random.h>
@@ -78,6 +79,34 @@ void Module::train(bool on) {
   if (on != training_) resting.fetch_xor(mixed(this), std::memory_order_relaxed);
   training_ = on;
   for (Module* child : children_) child->train(on);
+}
+
+std::vector<Tensor> Module::trainable_parameters() const {
+  std::vector<Tensor> all = parameters();
+  std::erase_if(all, [](const Tensor& p) { return !p.requires_grad(); });
+  return all;
+}
+
+namespace {
+
+void refuse_inside_capture(const char* what, Site site) {
+  if (thread_state().tape->capturing)
+    throw CaptureError(error_text(what, "changes parameters inside a capture, which a replay could not repeat", site));
+}
+
+}  // namespace
+
+void Module::freeze(Site site) {
+  refuse_inside_capture("freeze", site);
+  for (Tensor p : parameters()) {
+    p.requires_grad(false);
+    if (p.grad().defined()) p.set_grad(Tensor());
+  }
+}
+
+void Module::unfreeze(Site site) {
+  refuse_inside_capture("unfreeze", site);
+  for (Tensor p : parameters()) p.requires_grad(true);
 }
 
 Module& Module::operator[](const std::string& child) {

@@ -26,10 +26,28 @@ class Module {
   // All state that is not a parameter (running statistics), in the same order, with names such as "bn1.running_mean". Throws as
   // parameters() does.
   std::vector<Tensor> buffers() const;
+  std::vector<Tensor> trainable_parameters() const;                   // the parameters that are not frozen, in the same order
+  const std::vector<Module*>& children() const { return children_; }  // in the order of registration
   const std::string& path() const { return path_; }
   bool training() const { return training_; }
   void train(bool on = true);                    // dropout and batch norm behave differently while training
   Module& operator[](const std::string& child);  // UsageError if there is no such child, or if there are two
+
+  // Stops and starts the training of all parameters of this module and its children. A frozen parameter needs no gradient,
+  // freeze() drops the gradient that it has, and optimizers skip it. Its moments stay as they are, so after unfreeze() the
+  // training goes on from them. Throws CaptureError inside a capture; a captured step is recorded again after either call.
+  void freeze(Site site = {__builtin_FILE(), __builtin_LINE()});
+  void unfreeze(Site site = {__builtin_FILE(), __builtin_LINE()});
+
+  // Converts all floating parameters and buffers, and the gradients of parameters, to a floating dtype. Integers and bools
+  // stay. Every tensor stays the same object: all its handles see the new dtype, and get new bytes. A pointer from data() is
+  // invalid afterwards. If it throws, nothing has changed.
+  // - An optimizer that was made before keeps moments of the old dtype, and its next step is a UsageError: make it after to().
+  // - A captured step is recorded again.
+  // - A loss that was computed before is differentiated at the old values; the gradient gets the new dtype.
+  // Throws UsageError if the dtype is not floating, or if a parameter or buffer is a view of another tensor; CaptureError
+  // inside a capture. O(bytes).
+  void to(DType dtype, Site site = {__builtin_FILE(), __builtin_LINE()});
 
  protected:
   // Both throw UsageError if the module has a parameter or buffer of this name already.

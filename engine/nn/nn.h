@@ -3,11 +3,13 @@
 
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/attention.h>
+#include <tapedeck/engine/nn/containers.h>
 #include <tapedeck/engine/nn/conv.h>
 #include <tapedeck/engine/nn/dropout.h>
 #include <tapedeck/engine/nn/embedding.h>
 #include <tapedeck/engine/nn/grad_scaler.h>
 #include <tapedeck/engine/nn/gradients.h>
+#include <tapedeck/engine/nn/initialise.h>
 #include <tapedeck/engine/nn/layers.h>
 #include <tapedeck/engine/nn/module.h>
 #include <tapedeck/engine/nn/norm.h>

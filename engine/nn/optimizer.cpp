@@ -3,6 +3,7 @@
 //
 //       AdamW, parameter fc1.weight:    adamw(fc1.weight, gradient, fc1.weight.m, fc1.weight.v, adamw.steps, lr)  in place
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/nn/optimizer.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -28,7 +29,9 @@ void Optimizer::add_group(std::vector<Tensor> parameters, double lr) {
   const std::size_t group = lrs_.size();
   const DType rate = rate_dtype(parameters);
   for (Tensor& p : parameters) {
-    if (!p.requires_grad()) throw UsageError(fmt::format("optimizer: '{}' does not require a gradient", p.name().view()));
+    if (!is_floating(p.dtype()))
+      throw UsageError(
+          fmt::format("optimizer: '{}' is {}, and integers have no gradient", p.name().view(), to_string(p.type())));
     for (const Tensor& known : parameters_)
       if (known.impl() == p.impl()) throw UsageError(fmt::format("optimizer: '{}' is listed twice", p.name().view()));
     parameters_.push_back(std::move(p));
@@ -128,15 +131,35 @@ void Optimizer::run(const Op& op, std::size_t index, const Tensor& grad, const v
   apply_in_place(op, in, attrs, site);
 }
 
+namespace {
+
+// Whether the author has switched off the training of a parameter. In a capture, a parameter that a step has written is a
+// result on the tape, so the mark of the author counts too.
+bool frozen(const Tensor& parameter) { return !parameter.impl()->requires_grad && !parameter.requires_grad(); }
+
+}  // namespace
+
+// A parameter that got another dtype after the optimizer was made (Module::to) no longer fits its moments.
+void Optimizer::check_moments(std::size_t index, Site site) const {
+  for (const Tensor& m : moments_[index])
+    if (m.dtype() != parameters_[index].dtype())
+      throw UsageError(error_text(
+          "step",
+          fmt::format("'{}' is {} now, but '{}' is {}; make the optimizer after to()", parameters_[index].name().view(),
+                      to_string(parameters_[index].type()), m.name().view(), to_string(m.type())),
+          site));
+}
+
 void Optimizer::step(Site site) {
   ThreadState& state = thread_state();
   const NoGrad no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) check_moments(i, site);
   Scoped<Phase> phase(state.phase, Phase::update);
   if (count_.defined()) advance_count(site);
   before_update(site);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor g = parameters_[i].grad();
-    if (!g.defined()) continue;
+    if (!g.defined() || frozen(parameters_[i])) continue;
     const Scoped<Name> path(state.path, parameters_[i].name());
     update(i, parameters_[i], g, site);
   }

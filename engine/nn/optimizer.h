@@ -12,6 +12,10 @@ namespace tapedeck TAPEDECK_API {
 // The base of all optimizers. Learning rates are 0-d tensors, one for each group of parameters, so that a captured step has
 // them as inputs. The rate of a group with an f64 parameter is f64; every other rate is f32. step() updates every parameter
 // that has a gradient, in place, and advances the random step. Its nodes are recorded in the update phase.
+//
+// A parameter that is frozen (Module::freeze, requires_grad(false)) is skipped, even if it has a gradient. An optimizer may be
+// made with frozen parameters. It has moments for them too, so that they can be unfrozen later; Module::trainable_parameters()
+// leaves them out. Constructors throw UsageError for integer parameters and for a parameter that is listed twice.
 class Optimizer {
  public:
   explicit Optimizer(std::vector<Tensor> parameters, double lr);  // makes one group
@@ -51,6 +55,7 @@ class Optimizer {
 
  private:
   void advance_count(Site site);
+  void check_moments(std::size_t index, Site site) const;
   std::vector<std::size_t> groups_;  // the group of each parameter
   std::vector<Tensor> lrs_;          // the learning rate of each group
   Tensor when_;                      // the condition of the running step; undefined: none

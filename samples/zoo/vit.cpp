@@ -1,5 +1,4 @@
-// The vision transformer (Dosovitskiy et al., 2020): patches of 16x16 pixels are the words, and one more word is for the class.
-#include <tapedeck/samples/zoo/vision.h>
+#include <tapedeck/samples/zoo/vit.h>
 
 #include <fmt/format.h>
 
@@ -7,44 +6,11 @@ namespace {
 
 using namespace zoo;
 
-constexpr std::int64_t kPatch = 16, kHead = 64;
-
-struct Vit : Module {
-  Conv2d patches;
-  Tensor class_token, positions;
-  Stack<TransformerBlock> blocks;
-  LayerNorm norm;
-  Linear head;
-
-  explicit Vit(const ModelOptions& o)
-      : patches(*this, "patches", 3, o.width, {.kernel = {kPatch}, .stride = {kPatch}}),
-        class_token(parameter("class_token", zeros({1, 1, o.width}))),
-        positions(parameter("positions", initial_normal(*this, "positions", {1, words(o.image), o.width}, 0.02))),
-        blocks(encoder(*this, o)),
-        norm(*this, "norm", o.width),
-        head(*this, "head", o.width, kImageNetClasses) {}
-
-  static Stack<TransformerBlock> encoder(Module& net, const ModelOptions& o) {
-    const TransformerOptions options{.heads = o.width / kHead, .activation = [](const Arg& x) { return gelu(x); }};
-    Stack<TransformerBlock> blocks;
-    for (std::int64_t i = 0; i < o.layers; ++i) blocks.add(net, "block" + std::to_string(i), o.width, options);
-    return blocks;
-  }
-  static std::int64_t words(std::int64_t image) { return (image / kPatch) * (image / kPatch) + 1; }
-
-  Tensor operator()(const Tensor& x) {
-    const std::int64_t n = x.size(0), width = class_token.size(2);
-    const Tensor image = transpose(flatten(patches(x), 2), {0, 2, 1});
-    const Tensor h = concat({broadcast_to(class_token, {n, 1, width}), image}, 1) + positions;
-    return head(reshape(slice(norm(blocks(h)), 1, 0, 1), {n, width}));
-  }
-};
-
 Captured record(const ModelOptions& options) {
-  require_multiple("vit_b16", options, kPatch);
-  if (options.width % kHead != 0)
+  require_multiple("vit_b16", options, kVitPatch);
+  if (options.width % kVitHead != 0)
     throw UsageError(
-        fmt::format("model vit_b16: width must be a multiple of {}, the size of a head, not {}", kHead, options.width));
+        fmt::format("model vit_b16: width must be a multiple of {}, the size of a head, not {}", kVitHead, options.width));
   return record_image_classifier<Vit>("vit_b16", options);
 }
 

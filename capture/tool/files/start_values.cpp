@@ -86,9 +86,12 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
   }
   if (options.weights.empty()) return start;
   int used = 0;
-  const auto tensors = load_safetensors(options.weights);
-  const bool is_tape = tensors.count("graph") > 0;  // weights of a capture stand under state/
-  for (const auto& [key, tensor] : tensors) {
+  const TensorFile weights = load_tensor_file(options.weights);
+  for (const SkippedTensor& t : weights.skipped)
+    std::fprintf(stderr, "tapedeck: %s: the tensor '%s' is %s, which cannot be loaded, and is left out\n",
+                 options.weights.c_str(), t.name.c_str(), to_string(t).c_str());
+  const bool is_tape = weights.tensors.count("graph") > 0;  // weights of a capture stand under state/
+  for (const auto& [key, tensor] : weights.tensors) {
     if (is_tape && !key.starts_with("state/")) continue;
     const std::string name = is_tape ? key.substr(6) : key;
     ValueId v = g.n_inputs;

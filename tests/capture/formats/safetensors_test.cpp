@@ -105,7 +105,19 @@ TEST(Safetensors, RefusesBadHeaders) {
       {R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4, "\"dtype\" is missing"},
       {R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4, "\"shape\" is missing"},
       {R"({"a":{"dtype":"F32","shape":[1]}})", 4, "\"data_offsets\" is missing"},
-      {R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})", 4, "dtype \"F8_E4M3\" is not supported"},
+      {R"({"a":{"dtype":"F8","shape":[4],"data_offsets":[0,4]}})", 4, "dtype \"F8\" is not known"},
+      {R"({"a":{"dtype":"i8","shape":[4],"data_offsets":[0,4]}})", 4, "dtype \"i8\" is not known"},
+      {R"({"a":{"dtype":"I16","shape":[4],"data_offsets":[0,4]}})", 4, "I16[4] takes 8 bytes, data_offsets give 4"},
+      {R"({"a":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}})", 4, "not inside the 4 bytes of data"},
+      {R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2, "12 bits do not fill whole bytes"},
+      {R"({"a":{"dtype":"C64","shape":[-1],"data_offsets":[0,4]}})", 4, "a size is negative"},
+      {R"({"a":{"dtype":"I8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0, "larger than 64 TiB"},
+      {R"({"a":{"dtype":"I8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", 1, "rank 9 is above 8"},
+      {R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]}})", 5, "1 bytes behind the last tensor"},
+      {R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U16","shape":[1],"data_offsets":[3,5]}})", 5,
+       "tensor \"b\" overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"U16","shape":[1],"data_offsets":[5,7]}})", 7,
+       "a hole of 1 bytes before tensor \"b\""},
       {R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4, "rank 9 is above 8"},
       {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "a size is negative"},
       {R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, "a real number where an integer"},
@@ -155,6 +167,31 @@ TEST(Safetensors, BoolsAreZeroOrOne) {
   write_all(folder.file("w"), container(R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", "\1\2"));
   EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("w")); }).find("bytes other than 0 and 1"),
             std::string::npos);
+}
+
+// The bytes of dtypes that are not ours stay in the file; all other tensors are read.
+TEST(Safetensors, ListsTensorsOfOtherDtypes) {
+  const TemporaryFolder folder;
+  const std::string header =
+      R"({"__metadata__":{"k":"v"},"q":{"dtype":"I8","shape":[2,3],"data_offsets":[0,6]},)"
+      R"("w":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},"h":{"dtype":"U16","shape":[1],"data_offsets":[6,8]},)"
+      R"("e":{"dtype":"F8_E4M3","shape":[0,5],"data_offsets":[16,16]},"f":{"dtype":"F4","shape":[2,2],"data_offsets":[16,18]},)"
+      R"("g":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[18,21]},"u":{"dtype":"U32","shape":[],"data_offsets":[21,25]},)"
+      R"("v":{"dtype":"U64","shape":[1],"data_offsets":[25,33]}})";
+  const auto path = folder.file("w");
+  write_all(path,
+            container(header, std::string(8, '\xff') + std::string("\0\0\x80\x3f\0\0\0\x40", 8) + std::string(17, '\xff')));
+  const TensorFile file = load_tensor_file(path);
+  ASSERT_EQ(file.tensors.size(), 1u);
+  EXPECT_EQ(file.at("w").to_vector<float>(), (std::vector<float>{1, 2}));
+  EXPECT_EQ(file.metadata.at("k"), "v");
+  std::vector<std::string> skipped;
+  for (const SkippedTensor& t : file.skipped) skipped.push_back(t.name + " " + to_string(t));
+  EXPECT_EQ(skipped, (std::vector<std::string>{"e F8_E4M3[0,5]", "f F4[2,2]", "g F6_E2M3[4]", "h U16[1]", "q I8[2,3]",
+                                               "u U32[]", "v U64[1]"}));
+  EXPECT_EQ(message_of<FileError>([&] { file.at("q"); }), path + ": tensor \"q\" is I8[2,3], a dtype that cannot be loaded");
+  EXPECT_EQ(message_of<FileError>([&] { file.at("x"); }), path + ": there is no tensor \"x\"");
+  EXPECT_EQ(load_safetensors(path).size(), 1u);
 }
 
 TEST(Safetensors, MissingAndOddFiles) {

@@ -156,7 +156,7 @@ TEST(Optimizer, TakesStridedParametersAndGradients) {
 }
 
 TEST(Optimizer, RefusesWhatCannotBeTrained) {
-  const Tensor w = tensor({1});
+  const Tensor w = scalar(1, DType::i32);
   EXPECT_THROW(Sgd({w}), UsageError);
 }
 

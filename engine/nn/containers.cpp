@@ -1,0 +1,19 @@
+#include <tapedeck/engine/nn/containers.h>
+
+#include <fmt/format.h>
+
+namespace tapedeck {
+
+Tensor Sequential::operator()(const Arg& x) {
+  const ModuleScope scope(*this, x.site());
+  Tensor y = x.tensor();
+  for (const Step& step : steps_) y = step.apply(Arg(y, x.site().file, x.site().line));
+  return y;
+}
+
+const Module* Sequential::layer(std::size_t index) const {
+  if (index >= steps_.size()) throw UsageError(fmt::format("module '{}' has no layer {} of {}", path(), index, steps_.size()));
+  return steps_[index].layer.get();
+}
+
+}  // namespace tapedeck
