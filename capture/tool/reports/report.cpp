@@ -1,4 +1,4 @@
-// The JSON of the commands whose answers are short: replay, info, record, gradient, print, verify and the lists.
+// The JSON of the commands whose answers are short: info, record, gradient, print, verify and the lists.
 #include <tapedeck/capture/tool/reports/json_parts.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
@@ -21,27 +21,6 @@ Json items_json(const std::vector<CaptureReport::Item>& items) {
   return list;
 }
 
-Json profile_json(const ProfileTable& t) {
-  Json nodes = Json::array();
-  for (const ProfileRow& r : t.rows)
-    nodes.push_back({{"name", r.name},
-                     {"op", r.op},
-                     {"us", r.us},
-                     {"runs", r.runs},
-                     {"share", r.share},
-                     {"estimate_us", r.estimate_us},
-                     {"ratio", r.ratio > 0 ? Json(r.ratio) : Json(nullptr)}});
-  return {{"machine", t.profile.machine},
-          {"threads", t.profile.threads},
-          {"steps", t.profile.steps},
-          {"run_us", t.profile.run_us},
-          {"kernels_us", t.kernels_us},
-          {"estimate_us", t.estimate_us},
-          {"estimates", t.estimates},
-          {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)},
-          {"nodes", nodes}};
-}
-
 }  // namespace
 
 std::string error_report(const std::string& command, const Failure& failure) {
@@ -50,21 +29,6 @@ std::string error_report(const std::string& command, const Failure& failure) {
   j["command"] = command.empty() ? Json(nullptr) : Json(command);
   j["code"] = failure.code;
   j["message"] = failure.message;
-  return text_of(j);
-}
-
-std::string replay_report(const ReplaySummary& s) {
-  Json j;
-  j["schema"] = "tapedeck.replay/1";
-  j["device"] = s.device;
-  j["threads"] = s.threads;
-  j["steps"] = s.steps;
-  j["planned_peak_bytes"] = s.planned_peak_bytes;
-  j["observed_peak_bytes"] = s.observed_peak_bytes;
-  j["step_ms"] = {{"median", s.median_ms}, {"min", s.min_ms}, {"max", s.max_ms}};
-  j["equal_to_eager"] = s.equal_to_eager ? Json(*s.equal_to_eager) : Json(nullptr);
-  if (!s.first_difference.empty()) j["first_difference"] = s.first_difference;
-  if (s.profile) j["profile"] = profile_json(*s.profile);
   return text_of(j);
 }
 

@@ -6,6 +6,9 @@
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/eager_difference.h>
+#include <tapedeck/capture/replay/elements.h>
+#include <tapedeck/capture/replay/tensor_difference.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
 #include <tapedeck/engine/eager/settings.h>
@@ -17,16 +20,49 @@
 
 namespace tapedeck::tool {
 
+// The values of a scalar output, one for each step that computed it.
+struct ScalarLog {
+  std::string name;
+  std::vector<std::int64_t> steps;  // from 1
+  std::vector<double> values;
+};
+
+// What --monitor saw of one value in one step.
+struct MonitoredValue {
+  std::int64_t step = 0;  // from 1
+  NodeId node = kNone;    // of the planned graph
+  std::string name, op;
+  Type type;
+  TensorStatistics statistics;
+};
+
+// One value that --expect compared.
+struct ExpectedCheck {
+  std::string name, file;
+  TensorDifference difference;
+};
+
 struct ReplaySummary {
   std::string device;
   int threads = 0;
-  int steps = 0;
+  std::int64_t steps = 0;
   std::int64_t planned_peak_bytes = 0;
   std::int64_t observed_peak_bytes = 0;
   double median_ms = 0, min_ms = 0, max_ms = 0;
   std::optional<bool> equal_to_eager;
   std::optional<ProfileTable> profile;
-  std::string first_difference;  // name of the first output or state value that differs
+  std::string first_difference;                    // name of the first output or state value that differs
+  std::int64_t differing_step = 0;                 // the step in which it differs, from 1
+  std::optional<NodeDifference> differing_node;    // of that step, if it was found again
+  std::vector<double> step_ms;                     // of each step
+  std::vector<std::pair<Phase, double>> phase_ms;  // of the last step, with --phase
+  std::string until;                               // the value behind which the last step stopped; empty: it did not
+  std::vector<ScalarLog> scalars;
+  std::vector<MonitoredValue> monitored;
+  std::optional<std::vector<ExpectedCheck>> expected;
+  std::vector<std::string> written;  // files of values
+
+  bool as_expected() const;  // neither eager execution nor --expect differs
 };
 
 // One row of `bench`: a file or model at one thread count.
@@ -88,7 +124,8 @@ std::string error_report(const std::string& command, const Failure& failure);  /
 
 // plan_report.cpp. `explain` adds one object for its topic; `background` is the same as for explained().
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background);
-std::string replay_report(const ReplaySummary& summary);
+std::string replay_report(const ReplaySummary& summary);                                        // replay_report.cpp
+std::string replay_text(const std::string& path, const ReplaySummary& summary);                 // replay_report.cpp
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file);
 std::string calibrate_report(const std::string& path, const Calibration& calibration);  // cost_report.cpp
