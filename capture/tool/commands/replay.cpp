@@ -151,9 +151,6 @@ std::vector<Option> plan_options(ReplayOptions& o) {
 }
 
 std::vector<Option> expect_options(ReplayOptions& o) {
-  const auto tolerance = [](const char* name, double* to, const char* help) {
-    return Option{.name = name, .metavar = "X", .to = to, .help = help, .group = "Comparison", .least = 0, .most = 1e300};
-  };
   return {
       {.name = "--expect",
        .metavar = "PLACE",
@@ -161,9 +158,9 @@ std::vector<Option> expect_options(ReplayOptions& o) {
        .help = "Compare the outputs of the last step with these values, and exit with 1 if one differs: a folder as --output "
                "writes it, FILE.safetensors, FILE.npz or NAME=FILE.",
        .group = "Comparison"},
-      tolerance("--rtol", &o.tolerance.relative,
-                "--expect allows differences of this times the expected value, added to --atol."),
-      tolerance("--atol", &o.tolerance.absolute, "--expect allows differences of this, added to --rtol."),
+      tolerance_option("--rtol", &o.tolerance.relative,
+                       "--expect allows differences of this times the expected value, added to --atol."),
+      tolerance_option("--atol", &o.tolerance.absolute, "--expect allows differences of this, added to --rtol."),
   };
 }
 

@@ -12,9 +12,6 @@ namespace tapedeck::tool {
 
 namespace {
 
-// JSON has no infinities and no NaN: these are strings.
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value)); }
-
 Json profile_json(const ProfileTable& t) {
   Json nodes = Json::array();
   for (const ProfileRow& r : t.rows)
@@ -34,21 +31,6 @@ Json profile_json(const ProfileTable& t) {
           {"estimates", t.estimates},
           {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)},
           {"nodes", nodes}};
-}
-
-Json element_json(const ElementDifference& d) {
-  return {{"index", d.index},
-          {"got", d.got},
-          {"expected", d.expected},
-          {"absolute", number_json(d.absolute)},
-          {"relative", number_json(d.relative)}};
-}
-
-Json difference_json(const TensorDifference& d) {
-  Json j = {{"equal", d.equal()}, {"elements", d.elements}, {"differing", d.differing}};
-  if (!d.types.empty()) j["types"] = d.types;
-  if (d.differing > 0) j["first"] = element_json(d.first), j["worst"] = element_json(d.worst);
-  return j;
 }
 
 Json node_json(const NodeDifference& d) {

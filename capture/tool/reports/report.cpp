@@ -2,6 +2,8 @@
 #include <tapedeck/capture/tool/reports/json_parts.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
+#include <tapedeck/capture/file/tape_file.h>
+
 namespace tapedeck::tool {
 
 namespace {
@@ -21,6 +23,18 @@ Json items_json(const std::vector<CaptureReport::Item>& items) {
   return list;
 }
 
+void add_summary(const GraphSummary& s, Json* j) {
+  (*j)["parameters"] = s.parameters;
+  (*j)["parameter_bytes"] = s.parameter_bytes;
+  (*j)["flops"] = s.flops;
+  (*j)["phases"] = Json::array();
+  for (const PhaseCount& phase : s.phases)
+    (*j)["phases"].push_back({{"phase", phase_name(phase.phase)}, {"nodes", phase.nodes}, {"flops", phase.flops}});
+  (*j)["ops"] = Json::array();
+  for (const OpCount& op : s.ops)
+    (*j)["ops"].push_back({{"op", op.name}, {"nodes", op.nodes}, {"flops", op.flops}, {"version", op.version}});
+}
+
 }  // namespace
 
 std::string error_report(const std::string& command, const Failure& failure) {
@@ -32,7 +46,7 @@ std::string error_report(const std::string& command, const Failure& failure) {
   return text_of(j);
 }
 
-std::string info_report(const std::string& path, const TapeFile& file) {
+std::string info_report(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary) {
   const Graph& g = file.captured;
   Json j;
   j["schema"] = "tapedeck.info/1";
@@ -42,6 +56,9 @@ std::string info_report(const std::string& path, const TapeFile& file) {
   j["values"] = g.value_count();
   j["metadata"] = Json::object();
   for (const auto& [key, value] : file.metadata) j["metadata"][key] = value;
+  add_summary(summary, &j);
+  j["dims"] = dims.empty() ? Json(nullptr) : Json(dims_text(dims));
+  j["versions"] = {{"tapedeck", TAPEDECK_VERSION}, {"tape_format", tape_file::kFormat}};
   Json inputs = Json::array(), state = Json::array(), outputs = Json::array();
   for (ValueId v = 0; v < g.n_inputs; ++v) {
     Json i = value_json(g, v);
@@ -106,6 +123,15 @@ std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::
 }
 
 std::string print_report(const std::string& text) { return text_of({{"schema", "tapedeck.print/1"}, {"text", text}}); }
+
+std::string export_report(const std::string& format, const Graph& graph, const std::string& path, const std::string& text) {
+  return text_of({{"schema", "tapedeck.export/1"},
+                  {"format", format},
+                  {"graph", graph.name.str()},
+                  {"nodes", graph.node_count()},
+                  {"file", path.empty() ? Json(nullptr) : Json(path)},
+                  {"text", path.empty() ? Json(text) : Json(nullptr)}});
+}
 
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems) {
   return text_of({{"schema", "tapedeck.verify/1"}, {"file", path}, {"ok", problems.empty()}, {"problems", problems}});

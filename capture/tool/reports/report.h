@@ -9,6 +9,8 @@
 #include <tapedeck/capture/replay/eager_difference.h>
 #include <tapedeck/capture/replay/elements.h>
 #include <tapedeck/capture/replay/tensor_difference.h>
+#include <tapedeck/capture/sizes/dim_table.h>
+#include <tapedeck/capture/tool/reports/graph_summary.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
 #include <tapedeck/engine/eager/settings.h>
@@ -127,7 +129,7 @@ std::string plan_report(const Plan& plan, const std::string& explain, const Plan
 std::string replay_report(const ReplaySummary& summary);                                        // replay_report.cpp
 std::string replay_text(const std::string& path, const ReplaySummary& summary);                 // replay_report.cpp
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
-std::string info_report(const std::string& path, const TapeFile& file);
+std::string info_report(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary);
 std::string calibrate_report(const std::string& path, const Calibration& calibration);  // cost_report.cpp
 std::string cost_check_report(const std::vector<CostCheck>& files);                     // cost_report.cpp
 std::string offsets_report(const OffsetsSummary& summary);                              // offsets_report.cpp
@@ -139,6 +141,7 @@ std::string opt_report(const std::vector<PassRecord>& records, const std::string
 std::string passes_report(const std::vector<const Pass*>& passes);                        // pass_report.cpp
 std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted,
                           const std::string& text);  // pass_report.cpp
+std::string export_report(const std::string& format, const Graph& graph, const std::string& path, const std::string& text);
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
 std::string models_report(const std::vector<ModelSummary>& models);
 std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp
