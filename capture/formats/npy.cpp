@@ -183,9 +183,14 @@ Header read_header(const ByteSource& file) {
   return header;
 }
 
-const char* descriptor(DType dtype) {
+const char* find_descriptor(DType dtype) {
   for (const Descriptor& d : kDescriptors)
     if (d.dtype == dtype) return d.text;
+  return nullptr;
+}
+
+const char* descriptor(DType dtype) {
+  if (const char* text = find_descriptor(dtype)) return text;
   throw UsageError(fmt::format("NumPy has no dtype for {}", dtype_name(dtype)));
 }
 
@@ -206,6 +211,8 @@ Tensor read_npy(const ByteSource& file) {
   const Bytes data(static_cast<const unsigned char*>(array.impl()->data()), static_cast<std::size_t>(bytes));
   return from_bytes(type, to_c_order(type, data).data());
 }
+
+bool npy_holds(DType dtype) { return find_descriptor(dtype) != nullptr; }
 
 Tensor load_npy(const std::string& path) {
   const InputFile file(path);

@@ -1,11 +1,13 @@
-// Files of plain tensors: safetensors weights and NumPy arrays.
+// Files of plain tensors: safetensors weights, NumPy arrays, raw bytes, and tensors that come through a pipe.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/kernels/export.h>
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
@@ -42,5 +44,35 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
 // above.
 Tensor load_npy(const std::string& path);
 void save_npy(const std::string& path, const Tensor& tensor);
+bool npy_holds(DType dtype);  // NumPy has no bf16
+
+// The arrays of an .npz file by name, without ".npy", as numpy.savez writes them. FileError for compressed arrays
+// (numpy.savez_compressed), for encrypted ones, and for archives of several parts.
+std::map<std::string, Tensor> load_npz(const std::string& path);
+
+// The elements and nothing else: dense, in C order, little endian. FileError if the file has another size, or a bool that is
+// neither 0 nor 1.
+Tensor load_raw(const std::string& path, const Type& type);
+
+// Tensors that come one after the other through a pipe or from a terminal, each as .npy or as raw bytes: bytes that begin like
+// .npy are read as that. Reading waits for bytes, and heeds interruptions.
+class TensorStream {
+ public:
+  // REQUIRES: `fd` is open for reading, and stays open. `name` is for messages.
+  TensorStream(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+
+  // The next tensor; raw bytes are taken as one of `type`. Empty if the stream has ended before it. FileError if the stream
+  // ends in the middle of one, and for .npy of another type.
+  std::optional<Tensor> next(const Type& type);
+
+ private:
+  bool fill(std::size_t bytes);  // until that many wait in ahead_; false: the stream has ended before
+  bool begins_like_npy() const;
+  Tensor take_npy(const Type& type);
+
+  int fd_;
+  std::string name_;
+  std::vector<unsigned char> ahead_;  // read, and not taken yet
+};
 
 }  // namespace TAPEDECK_API

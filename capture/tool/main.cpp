@@ -39,6 +39,7 @@ int run(Words words) {
   }
   catch_signals();
   for (const std::string& library : program().op_libraries) load_ops(library);
+  const Working working(parsed.command->name);
   return parsed.command->run();
 }
 

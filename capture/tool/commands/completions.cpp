@@ -1,8 +1,7 @@
-// completions: the script that teaches a shell the commands and options of this program.
+// completions, man: the script that teaches a shell the commands and options of this program, and the manual page.
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/line/completions.h>
-
-#include <cstdio>
+#include <tapedeck/capture/tool/line/man_page.h>
 
 namespace tapedeck::tool {
 
@@ -22,6 +21,29 @@ int run(const CompletionsOptions& options) {
   return kOk;
 }
 
+struct ManOptions {
+  std::string output;
+};
+
+std::vector<Option> man_options(ManOptions& o) {
+  return {{.name = "--output",
+           .letter = 'o',
+           .metavar = "FILE",
+           .to = &o.output,
+           .help = "Write the page here.",
+           .group = "Output",
+           .fallback = "stdout"}};
+}
+
+int run_man(const ManOptions& options) {
+  check_outputs({}, {{"-o", options.output, true}});
+  write_text(options.output.empty() ? "-" : options.output, man_page());
+  return kOk;
+}
+
+[[maybe_unused]] const bool man_registered =
+    register_command("man", CommandGroup::lists, "Print the manual page: every command and every option.", man_options, run_man,
+                     "tapedeck man -o tapedeck.1 && man ./tapedeck.1");
 [[maybe_unused]] const bool registered =
     register_command("completions", CommandGroup::lists,
                      "Print a script with which bash, zsh or fish completes commands and options.", table, run,

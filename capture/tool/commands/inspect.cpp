@@ -3,13 +3,16 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/picture.h>
+#include <tapedeck/capture/tool/files/resize.h>
 #include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/graph_summary.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/file/tape_file.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/model_registry.h>
@@ -64,30 +67,48 @@ struct ViewOptions {
 
 std::vector<Option> view_table(ViewOptions& o) { return {file_argument(&o.file)}; }
 
-int run_info(const FileOptions& options) {
-  const StopAtInterrupt stop;
-  const TapeFile file = load_any(options.file, Check::structure);
-  if (options.json) {
-    answer(info_report(options.file, file));
-    return kOk;
+// A line for each figure, and a table of the ops.
+std::string graph_text(const GraphSummary& s) {
+  std::string text = fmt::format("parameters: {} in {} tensors, {}\n", grouped(s.parameters), s.parameter_tensors,
+                                 human_size(s.parameter_bytes));
+  std::string phases, flops;
+  for (const PhaseCount& phase : s.phases) {
+    phases += fmt::format("{}{} {} nodes", phases.empty() ? "" : ", ", phase_name(phase.phase), phase.nodes);
+    flops += fmt::format("{}{} {}", flops.empty() ? "" : ", ", phase_name(phase.phase), flops_text(phase.flops));
   }
+  text += fmt::format("phases: {}\n", phases.empty() ? "none" : phases);
+  text += fmt::format("flops: {} a step{}{}\n", flops_text(s.flops), flops.empty() ? "" : ": " + flops,
+                      s.has_regions ? "; without those inside of loops and branches" : "");
+  text += fmt::format("ops: {} kinds\n", s.ops.size());
+  for (const OpCount& op : s.ops)
+    text += fmt::format("  {:<32} {:>6}  {:>14}{}\n", op.name, op.nodes, op.flops > 0 ? flops_text(op.flops) : "-",
+                        op.version > 1 ? fmt::format("  version {}", op.version) : "");
+  return text;
+}
+
+std::string values_text(const Graph& g, const char* title, ValueId first, ValueId last,
+                        const std::map<std::string, Tensor>& stored) {
+  if (first == last) return "";
+  std::int64_t bytes = 0;
+  for (ValueId v = first; v < last; ++v) bytes += g.values[v].type.bytes();
+  std::string text = fmt::format("{}: {}\n", title, human_size(bytes));
+  for (ValueId v = first; v < last; ++v) {
+    const Value& value = g.values[v];
+    text += fmt::format("  {:<32} {:<20} {}{}\n", g.value_name(v), to_string(value.type), role_name(value.role),
+                        stored.count(g.value_name(v)) ? "" : ", type only");
+  }
+  return text;
+}
+
+std::string info_text(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary) {
   const Graph& g = file.captured;
-  std::string text =
-      fmt::format("{}: graph {}, {} nodes, {} values\n", options.file, g.name.view(), g.node_count(), g.value_count());
+  std::string text = fmt::format("{}: graph {}, {} nodes, {} values\n", path, g.name.view(), g.node_count(), g.value_count());
   for (const auto& [key, value] : file.metadata) text += fmt::format("  {}: {}\n", key, value);
-  auto list = [&](const char* title, ValueId first, ValueId last, const auto& stored) {
-    if (first == last) return;
-    std::int64_t bytes = 0;
-    for (ValueId v = first; v < last; ++v) bytes += g.values[v].type.bytes();
-    text += fmt::format("{}: {}\n", title, human_size(bytes));
-    for (ValueId v = first; v < last; ++v) {
-      const Value& value = g.values[v];
-      text += fmt::format("  {:<32} {:<20} {}{}\n", g.value_name(v), to_string(value.type), role_name(value.role),
-                          stored.count(g.value_name(v)) ? "" : ", type only");
-    }
-  };
-  list("inputs", 0, g.n_inputs, file.inputs);
-  list("state", g.n_inputs, g.n_inputs + g.n_state, file.state);
+  text += fmt::format("versions: tapedeck {}, tape format {}\n", TAPEDECK_VERSION, tape_file::kFormat);
+  text += graph_text(summary);
+  text += fmt::format("dims: {}\n", dims.empty() ? "none" : dims_text(dims));
+  text += values_text(g, "inputs", 0, g.n_inputs, file.inputs);
+  text += values_text(g, "state", g.n_inputs, g.n_inputs + g.n_state, file.state);
   if (file.plan) {
     const Plan& p = *file.plan;
     text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments\n", p.strategy,
@@ -98,7 +119,15 @@ int run_info(const FileOptions& options) {
   if (file.profile)
     text += fmt::format("profile: {} nodes, {} steps of {:.1f} us on {}\n", file.profile->nodes.size(), file.profile->steps,
                         file.profile->run_us, file.profile->machine);
-  answer(text);
+  return text;
+}
+
+int run_info(const FileOptions& options) {
+  const StopAtInterrupt stop;
+  DimTable dims;
+  const TapeFile file = load_with_dims(options.file, Check::structure, &dims);
+  const GraphSummary summary = summarize(file.captured);
+  answer(options.json ? info_report(options.file, file, dims, summary) : info_text(options.file, file, dims, summary));
   return kOk;
 }
 
@@ -186,9 +215,9 @@ int run_view(const ViewOptions& options) {
   throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
 }
 
-[[maybe_unused]] const bool info_registered =
-    register_command("info", CommandGroup::record, "Print the contents of a file: its graph, inputs, state, plan and profile.",
-                     file_table, run_info);
+[[maybe_unused]] const bool info_registered = register_command(
+    "info", CommandGroup::record, "Print the contents of a file: parameters, FLOPs, phases, ops, inputs, state, plan, profile.",
+    file_table, run_info);
 [[maybe_unused]] const bool print_registered =
     register_command("print", CommandGroup::record, "Print a graph as text.", print_table, run_print);
 [[maybe_unused]] const bool verify_registered = register_command(

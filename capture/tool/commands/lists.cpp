@@ -2,6 +2,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/graph_summary.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/engine/eager/settings.h>
@@ -18,21 +19,6 @@
 namespace tapedeck::tool {
 
 namespace {
-
-std::int64_t parameters(const Graph& g) {
-  std::int64_t count = 0;
-  for (const Value& v : g.values)
-    if (v.role == Role::parameter) count += v.type.numel();
-  return count;
-}
-
-double forward_flops(const Graph& g) {
-  double flops = 0;
-  for (const Node& n : g.nodes)
-    if (n.origin.phase == Phase::forward && n.op->cost)
-      flops += n.op->cost(g.input_types(n), g.output_types(n), g.attributes(n)).flops;
-  return flops;
-}
 
 std::vector<std::pair<std::string, std::string>> default_values(const Model& model) {
   const ModelOptions d = with_defaults(model, {});
@@ -52,7 +38,30 @@ ModelSummary summary_of(const Model& model) {
   one.abstract = true;
   if (std::find(model.options.begin(), model.options.end(), "batch") != model.options.end()) one.batch = 1;
   const Graph graph = record_model(model, one).graph;
-  return {model, default_values(model), parameters(graph), graph.node_count(), forward_flops(graph)};
+  const GraphSummary summary = summarize(graph);
+  return {model, default_values(model), summary.parameters, graph.node_count(), summary.flops_of(Phase::forward)};
+}
+
+// "batch 8, image 224": the sizes by default.
+std::string sizes_text(const ModelSummary& m) {
+  std::string text;
+  for (const auto& [name, value] : m.defaults)
+    if (name != "dtype") text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+std::string models_table(const std::vector<ModelSummary>& models) {
+  std::size_t width = 5, sizes = 5;
+  for (const ModelSummary& m : models) {
+    width = std::max(width, m.model.name.size());
+    sizes = std::max(sizes, sizes_text(m).size());
+  }
+  std::string text =
+      fmt::format("{:<{}}  {:>12}  {:>13}  {:>6}  {}\n", "model", width, "parameters", "forward", "nodes", "sizes");
+  for (const ModelSummary& m : models)
+    text += fmt::format("{:<{}}  {:>12}  {:>13}  {:>6}  {:<{}}  {}\n", m.model.name, width, grouped(m.parameters),
+                        flops_text(m.flops), m.nodes, sizes_text(m), sizes, m.model.doc);
+  return text;
 }
 
 struct ListOptions {
@@ -60,16 +69,26 @@ struct ListOptions {
 };
 
 std::vector<Option> table(ListOptions& o) { return {json_option(&o.json)}; }
+std::vector<Option> models_options(ListOptions& o) {
+  return {json_option(&o.json), quiet_option(" Only the names, one a line.")};
+}
 
 int list_models(const ListOptions& options) {
   const StopAtInterrupt stop;
-  if (options.json) {
-    std::vector<ModelSummary> summaries;
-    for (const Model& m : all_models()) summaries.push_back(summary_of(m));
-    answer(models_report(summaries));
-  } else {
+  if (talk().quiet && !options.json) {
     for (const Model& m : all_models()) answer(m.name + "\n");
+    return kOk;
   }
+  std::vector<ModelSummary> summaries;
+  {
+    Progress progress("recording every model");
+    const std::vector<Model> models = all_models();
+    for (const Model& m : models) {
+      progress.at(static_cast<double>(summaries.size()) / static_cast<double>(models.size()));
+      summaries.push_back(summary_of(m));
+    }
+  }
+  answer(options.json ? models_report(summaries) : models_table(summaries));
   return kOk;
 }
 
@@ -109,8 +128,10 @@ int list_devices(const ListOptions& options) {
 }
 
 [[maybe_unused]] const bool models_registered =
-    register_command("models", CommandGroup::lists, "List the models that `record` knows; --json adds their options and sizes.",
-                     table, list_models);
+    register_command("models", CommandGroup::lists, "List the models that `record` knows: parameters, FLOPs, nodes and sizes.",
+                     models_options, list_models,
+                     "Parameters, FLOPs of the forward pass and nodes of a training step are those of one example at the sizes "
+                     "that are\nshown, which are the defaults of `record`.");
 [[maybe_unused]] const bool ops_registered = register_command(
     "ops", CommandGroup::lists, "List the ops of this build; --json adds everything that an op declares.", table, list_ops);
 [[maybe_unused]] const bool settings_registered = register_command(

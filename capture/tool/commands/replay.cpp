@@ -1,27 +1,31 @@
 // replay: runs the steps of a file by its plan, or by a plan made here. On request it compares every step with eager
-// execution, times every node, or writes traces of the last step.
+// execution and the last one with expected values, times every node, and writes outputs, state and traces.
+#include <tapedeck/capture/tool/commands/replay_steps.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/resize.h>
 #include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/files/value_files.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/explain/chrome_trace.h>
 #include <tapedeck/capture/explain/memory_snapshot.h>
 #include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/capture/formats/tensor_files.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace tapedeck::tool {
 
@@ -33,31 +37,58 @@ struct ReplayOptions {
   std::string file;
   std::string device = "cpu";
   int threads = 0;                       // 0: all
-  double parallel_peak = kParallelPeak;  // of a plan that the file lacks
-  int steps = 0;                         // 0: 1, or kProfileSteps
-  std::vector<std::string> inputs;       // NAME=@F.npy | NAME=rand:SEED | NAME=zeros
+  double parallel_peak = kParallelPeak;  // of a plan that is made here
+  int steps = 0;                         // 0: one for each file of an input, else 1, or kProfileSteps
+  double loop_s = 0;                     // > 0: steps until this time is over
+  std::string until, phase;              // where the last step stops; empty: at its end
+  std::vector<std::string> monitors;     // patterns
+  std::vector<std::string> inputs;       // NAME=VALUE
+  std::vector<std::string> dims;         // NAME=SIZE
   std::string weights;
   std::string save;
+  std::vector<std::string> outputs;   // DIR | FILE.safetensors | NAME=FILE
+  std::vector<std::string> expected;  // the same
+  Tolerance tolerance;
   std::uint64_t seed = 42;
   bool check_eager = false;
-  std::string trace;         // Chrome trace events of the last step
-  std::string memory_trace;  // its allocations: .pickle or .json
-  std::string chunk;         // plan anew with chunks of no more
-  std::string costs;         // of a plan that the file lacks
-  bool profile = false;      // time every node
+  std::string trace;          // Chrome trace events of the last step
+  std::string memory_trace;   // its allocations: .pickle or .json
+  std::string budget, chunk;  // plan anew under a budget, with chunks of no more
+  std::string costs;          // of a plan that is made here
+  bool profile = false;       // time every node
   bool json = false;
 };
 
-std::vector<Option> start_options(ReplayOptions& o) {
+std::vector<Option> step_options(ReplayOptions& o) {
   return {
       file_argument(&o.file),
       {.name = "--steps",
        .metavar = "N",
        .to = &o.steps,
        .help = "Run exactly this many steps; none of them is a warm-up.",
-       .fallback = "1, or 23 with --profile",
+       .fallback = "one for each file of an --input with several, else 1, or 23 with --profile",
        .least = 1,
        .most = 1e9},
+      {.name = "--loop",
+       .metavar = "SECONDS",
+       .to = &o.loop_s,
+       .help = "Run steps until this many seconds are over, and at least one.",
+       .fallback = "--steps decides",
+       .least = 0.001,
+       .most = 1e6,
+       .excludes = "--steps"},
+      {.name = "--until",
+       .metavar = "VALUE",
+       .to = &o.until,
+       .help = "Stop the last step behind the node that makes this value, and show the value instead of the outputs."},
+      {.name = "--phase",
+       .metavar = "PHASE",
+       .to = &o.phase,
+       .help = "Stop the last step at the end of this phase, and time each of its phases. Plans again unless the plan has "
+               "segments split at phases.",
+       .fallback = "the whole step",
+       .choices = {"forward", "backward", "update"},
+       .excludes = "--until"},
       {.name = "--device", .metavar = "NAME", .to = &o.device, .help = "The device: cpu or cuda.", .words = device_names},
       {.name = "--threads",
        .metavar = "N",
@@ -67,34 +98,86 @@ std::vector<Option> start_options(ReplayOptions& o) {
        .most = 4096},
       {.name = "--check-eager",
        .to = &o.check_eager,
-       .help = "Run the same steps eagerly and compare every output and state, bit for bit."},
+       .help =
+           "Run the same steps eagerly and compare every output and state, bit for bit. If one differs, name the first node "
+           "that does."},
+      {.name = "--monitor",
+       .metavar = "PATTERN",
+       .to = &o.monitors,
+       .help = "Print least, greatest and mean of the results of nodes whose op, module path or result matches: fc1*, relu. "
+               "* stands for any characters, ? for one."},
       {.name = "--profile",
        .to = &o.profile,
        .help = "Time every node on one thread. The first three steps do not count; --save keeps the times in the file."},
+  };
+}
+
+std::vector<Option> value_options(ReplayOptions& o) {
+  return {
       {.name = "--input",
        .metavar = "NAME=VALUE",
        .to = &o.inputs,
-       .help = "The value of an input: NAME=@FILE.npy, NAME=rand:SEED or NAME=zeros. May be given again.",
+       .help = "The value of an input: a file (.npy, .npz, .safetensors, else raw bytes), - for stdin, a folder or a pattern "
+               "with one file a step, rand:SEED or zeros. May be given again.",
        .group = "Values",
        .several = Several::words},
+      {.name = "--dims",
+       .metavar = "NAME=SIZE",
+       .to = &o.dims,
+       .help = "Run at other sizes: batch=32. NAME is a dimension that the file names, an option of the model that was "
+               "recorded, or INPUT@AXIS. Plans again.",
+       .group = "Values",
+       .several = Several::commas},
       {.name = "--weights",
        .metavar = "FILE",
        .to = &o.weights,
-       .help = "A safetensors file that holds the state by name.",
+       .help = "A safetensors file that holds the state by name, as --save writes it.",
        .group = "Values"},
       {.name = "--seed", .metavar = "N", .to = &o.seed, .help = "The seed of values that the file lacks.", .group = "Values"},
   };
 }
 
-std::vector<Option> other_options(ReplayOptions& o) {
+std::vector<Option> plan_options(ReplayOptions& o) {
   return {
+      {.name = "--budget",
+       .metavar = "SIZE",
+       .to = &o.budget,
+       .help = "Plan again under this budget: 64MiB, 1.5GB, 50%.",
+       .group = "Memory"},
       chunk_option(&o.chunk, "Plan again, with the arena"),
-      parallel_peak_option(&o.parallel_peak, "For a plan that the file lacks. "),
-      costs_option(&o.costs, "For a plan that the file lacks. "),
+      parallel_peak_option(&o.parallel_peak, "For a plan that is made here. "),
+      costs_option(&o.costs, "For a plan that is made here. "),
+  };
+}
+
+std::vector<Option> expect_options(ReplayOptions& o) {
+  return {
+      {.name = "--expect",
+       .metavar = "PLACE",
+       .to = &o.expected,
+       .help = "Compare the outputs of the last step with these values, and exit with 1 if one differs: a folder as --output "
+               "writes it, FILE.safetensors, FILE.npz or NAME=FILE.",
+       .group = "Comparison"},
+      tolerance_option("--rtol", &o.tolerance.relative,
+                       "--expect allows differences of this times the expected value, added to --atol."),
+      tolerance_option("--atol", &o.tolerance.absolute, "--expect allows differences of this, added to --rtol."),
+  };
+}
+
+std::vector<Option> output_options(ReplayOptions& o) {
+  return {
+      {.name = "--output",
+       .letter = 'o',
+       .metavar = "PLACE",
+       .to = &o.outputs,
+       .help = "Write the outputs of the last step: to a folder, as NAME.npy each; to FILE.safetensors; or one of them as "
+               "NAME=FILE, .npy or .safetensors.",
+       .group = "Output"},
       {.name = "--save",
-       .metavar = "FILE.tape",
+       .metavar = "FILE",
        .to = &o.save,
-       .help = "Write the file with the state after the last step here.",
+       .help = "Write the file with the state after the last step here: .tape; or the state alone: .safetensors, which "
+               "--weights reads.",
        .group = "Output"},
       {.name = "--trace",
        .metavar = "FILE.json",
@@ -107,55 +190,60 @@ std::vector<Option> other_options(ReplayOptions& o) {
        .help = "Write the allocations of the last step here: .pickle for pytorch.org/memory_viz, or .json.",
        .group = "Output"},
       json_option(&o.json),
+      quiet_option(" No line for each step either."),
   };
 }
 
-std::vector<Option> table(ReplayOptions& o) { return joined({start_options(o), other_options(o)}); }
-
-std::string name_of(const Graph& g, ValueId v) { return g.values[v].name.str(); }
+std::vector<Option> table(ReplayOptions& o) {
+  return joined({step_options(o), value_options(o), plan_options(o), expect_options(o), output_options(o)});
+}
 
 // Runs the same steps eagerly beside the replay and remembers the first thing that differs.
 class EagerCheck {
  public:
-  EagerCheck(const Graph& captured, const Start& start) : graph_(captured), inputs_(start.inputs), state_(start.state) {}
+  EagerCheck(const Graph& captured, const Start& start) : graph_(captured), state_(start.state) {}
 
-  void step(const Executor& executor) {
-    EagerResult eager = run_eagerly(graph_, inputs_, state_);
+  void step(const Executor& executor, const std::vector<Tensor>& inputs) {
+    ++step_;
+    EagerResult eager = run_eagerly(graph_, inputs, state_);
     const std::vector<Tensor> outputs = executor.outputs();
-    for (std::size_t i = 0; i < eager.outputs.size(); ++i)
-      compare(outputs[i], eager.outputs[i],
-              i < graph_.output_names.size() && !graph_.output_names[i].empty() ? graph_.output_names[i].str()
-                                                                                : graph_.value_name(graph_.outputs[i]));
+    const std::vector<NamedType> names = outputs_of(graph_);
+    for (std::size_t i = 0; i < eager.outputs.size(); ++i) compare(outputs[i], eager.outputs[i], names[i].name, inputs);
     for (std::size_t i = 0; i < eager.state.size(); ++i) {
-      const std::string name = name_of(graph_, graph_.n_inputs + static_cast<ValueId>(i));
-      compare(executor.state(name), eager.state[i], name);
+      const std::string name = graph_.value_name(graph_.n_inputs + static_cast<ValueId>(i));
+      compare(executor.state(name), eager.state[i], name, inputs);
     }
     state_ = std::move(eager.state);
   }
-  const std::string& first_difference() const { return difference_; }
+
+  // The node is looked for in a step of its own, from the values before the step that differed.
+  void report(const Executor& executor, int threads, ReplaySummary* summary) const {
+    summary->first_difference = difference_;
+    summary->equal_to_eager = difference_.empty();
+    summary->differing_step = differing_step_;
+    if (difference_.empty()) return;
+    Progress progress("looking for the first node that differs");
+    summary->differing_node = first_differing_node(executor.plan(), graph_, inputs_before_, state_before_, threads);
+  }
 
  private:
-  void compare(const Tensor& replayed, const Tensor& eager, const std::string& name) {
-    if (difference_.empty() && !bit_equal(replayed, eager)) difference_ = name;
+  void compare(const Tensor& replayed, const Tensor& eager, const std::string& name, const std::vector<Tensor>& inputs) {
+    if (!difference_.empty() || bit_equal(replayed, eager)) return;
+    difference_ = name;
+    differing_step_ = step_;
+    inputs_before_ = inputs;
+    state_before_ = state_;
   }
+
   const Graph& graph_;
-  std::vector<Tensor> inputs_, state_;
+  std::vector<Tensor> state_;
+  std::int64_t step_ = 0, differing_step_ = 0;
   std::string difference_;
+  std::vector<Tensor> inputs_before_, state_before_;
 };
 
-std::string text_of(const std::string& path, const ReplaySummary& s) {
-  std::string text = fmt::format("{}: {} step{} on {} with {} thread{}\n", path, s.steps, s.steps == 1 ? "" : "s", s.device,
-                                 s.threads, s.threads == 1 ? "" : "s");
-  text += fmt::format("  planned peak   {}\n  observed peak  {}\n", human_size(s.planned_peak_bytes),
-                      human_size(s.observed_peak_bytes));
-  text += fmt::format("  step           median {:.3f} ms, min {:.3f}, max {:.3f}\n", s.median_ms, s.min_ms, s.max_ms);
-  if (s.equal_to_eager)
-    text += fmt::format("  equal to eager {}\n", *s.equal_to_eager ? "yes" : "NO, first at '" + s.first_difference + "'");
-  if (s.profile) text += profile_text(*s.profile);
-  return text;
-}
-
-void time_summary(std::vector<double> ms, ReplaySummary* s) {
+void time_summary(ReplaySummary* s) {
+  std::vector<double> ms = s->step_ms;
   std::sort(ms.begin(), ms.end());
   const std::size_t n = ms.size();
   s->min_ms = ms.front();
@@ -197,15 +285,32 @@ class TraceFiles {
 };
 
 // A tape may be overwritten by itself with its new state; a text graph may not.
-void check_files(const ReplayOptions& options) {
-  std::vector<std::string> read = {options.weights};
-  for (const std::string& input : options.inputs)
-    if (const std::size_t at = input.find("=@"); at != std::string::npos) read.push_back(input.substr(at + 2));
-  const std::vector<OutputFile> traces = {{"--trace", options.trace}, {"--memory-trace", options.memory_trace}};
-  std::vector<OutputFile> all = traces;
+void check_files(const ReplayOptions& options, const std::vector<OutputFile>& values) {
+  std::vector<std::string> read = files_of_inputs(options.inputs);
+  read.push_back(options.weights);
+  std::vector<OutputFile> others = {{"--trace", options.trace}, {"--memory-trace", options.memory_trace}};
+  others.insert(others.end(), values.begin(), values.end());
+  std::vector<OutputFile> all = others;
   all.push_back({"--save", options.save});
   check_outputs(read, all);
-  check_outputs({options.file}, options.file.ends_with(".graph") ? all : traces);
+  check_outputs({options.file}, options.file.ends_with(".graph") ? all : others);
+}
+
+// Options that cannot stand beside each other.
+void check_options(const ReplayOptions& o) {
+  const auto refuse = [](const std::string& a, const std::string& b, const char* why) {
+    throw UsageError(fmt::format("{} and {} exclude each other: {}", a, b, why));
+  };
+  const std::string early = !o.until.empty() ? "--until" : !o.phase.empty() && o.phase != "update" ? "--phase " + o.phase : "";
+  const std::string ends = !early.empty() ? early : !o.phase.empty() ? "--phase" : "";
+  if (!early.empty() && !o.save.empty()) refuse(early, "--save", "the state may be half written where the step stops");
+  if (!early.empty() && o.check_eager) refuse(early, "--check-eager", "the step does not come to its end");
+  if (!ends.empty() && o.profile) refuse(ends, "--profile", "whole steps are timed");
+  if (!ends.empty() && o.loop_s > 0) refuse(ends, "--loop", "there is no step that is known to be the last");
+  if (!ends.empty() && (!o.trace.empty() || !o.memory_trace.empty())) refuse(ends, "--trace", "a trace is of a whole step");
+  if (o.loop_s > 0 && o.profile) refuse("--loop", "--profile", "a profile is of a known number of steps; give --steps");
+  if (o.expected.empty() && (o.tolerance.relative > 0 || o.tolerance.absolute > 0))
+    throw UsageError("--rtol and --atol need --expect");
 }
 
 int thread_count(const ReplayOptions& options) {
@@ -215,23 +320,83 @@ int thread_count(const ReplayOptions& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-int run(const ReplayOptions& options) {
-  const int steps = options.steps > 0 ? options.steps : options.profile ? kProfileSteps : 1;
-  const StopAtInterrupt stop;
-  check_files(options);
-  TraceFiles traces(options);
-  TapeFile file = load_any(options.file, Check::all);
+// As many steps as the inputs have files. All that have several must have the same number.
+std::int64_t step_count(const ReplayOptions& options, const Start& start) {
+  const InputSequence* longest = nullptr;
+  for (const auto& [input, sequence] : start.sequences) {
+    if (sequence->files() <= 1) continue;
+    if (longest && longest->files() != sequence->files())
+      throw UsageError(fmt::format("--input: '{}' has {} files and '{}' has {}: give one for each step, or a single one",
+                                   longest->name(), longest->files(), sequence->name(), sequence->files()));
+    longest = sequence.get();
+  }
+  if (options.steps > 0) return options.steps;
+  if (options.profile) return kProfileSteps;
+  return longest ? static_cast<std::int64_t>(longest->files()) : 1;
+}
+
+TapeFile load(const ReplayOptions& options) {
+  Progress progress("loading");
+  if (options.dims.empty()) return load_any(options.file, Check::all);
+  DimTable dims;
+  TapeFile file = load_with_dims(options.file, Check::all, &dims);
+  resize(&file, dims, options.dims);
+  return file;
+}
+
+// The plan of the file if it serves, else a new one under the same budget.
+Plan choose_plan(const ReplayOptions& options, const TapeFile& file, int threads,
+                 const std::shared_ptr<const CostModel>& costs) {
+  const bool splits = !options.phase.empty();
+  if (file.plan && options.chunk.empty() && options.budget.empty() && (!splits || file.plan->segment_rule.split_phases))
+    return *file.plan;
   tapedeck::PlanOptions how;
   how.cancel = &interrupted();
-  const int threads = thread_count(options);
-  const bool keeps_plan = file.plan && options.chunk.empty();
-  const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   how.costs = costs;
   how.threads = threads;
   how.parallel_peak = options.parallel_peak;
   how.chunk_bytes = parse_chunk(options.chunk);
-  if (file.plan) how.budget = file.plan->budget_bytes;  // --chunk asks for nothing else
-  Plan plan = keeps_plan ? *file.plan : make_plan(file.captured, how);
+  how.split_phases = splits;
+  how.budget_percent = parse_percent(options.budget);
+  if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
+  if (file.plan && options.budget.empty()) how.budget = file.plan->budget_bytes;  // the other options ask for nothing else
+  Progress progress("planning");
+  how.progress = [&](double fraction) { progress.at(fraction); };
+  return make_plan(file.captured, how);
+}
+
+void save(const ReplayOptions& options, const Executor& executor, const Start& start, StateUse use, TapeFile* file) {
+  if (options.save.empty()) return;
+  const std::vector<std::string> names = executor.state_names();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    file->state[names[i]] = use == StateUse::bound ? start.state[i] : executor.state(names[i]);
+  options.save.ends_with(".safetensors") ? save_safetensors(options.save, file->state) : save_tape(options.save, *file);
+}
+
+std::vector<ExpectedCheck> compared(const std::vector<ExpectedValue>& expected, const std::vector<NamedTensor>& values,
+                                    const Tolerance& tolerance) {
+  std::vector<ExpectedCheck> checks;
+  for (const ExpectedValue& wanted : expected) {
+    const auto got = std::find_if(values.begin(), values.end(), [&](const NamedTensor& v) { return v.name == wanted.name; });
+    if (got != values.end())
+      checks.push_back({wanted.name, wanted.file, compare_tensors(got->tensor, wanted.tensor, tolerance)});
+    else
+      note(fmt::format("--expect: the step ended before '{}' was computed", wanted.name));
+  }
+  if (checks.empty()) throw UsageError("--expect: the step ended before any of the expected values was computed");
+  return checks;
+}
+
+int run(const ReplayOptions& options) {
+  const StopAtInterrupt stop;
+  check_options(options);
+  check_files(options, {});
+  TraceFiles traces(options);
+  TapeFile file = load(options);
+  const int threads = thread_count(options);
+  const bool keeps_plan = file.plan && options.chunk.empty() && options.budget.empty() && options.phase.empty();
+  const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
+  Plan plan = choose_plan(options, file, threads, costs);
   if (!plan.feasible) throw BudgetError(plan.infeasible_reason);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
@@ -239,39 +404,42 @@ int run(const ReplayOptions& options) {
   const StateUse use = options.check_eager || options.device != "cpu" ? StateUse::copied : StateUse::bound;
   set_start(&executor, start, use);
 
+  StepOptions how;
+  how.steps = step_count(options, start);
+  how.loop_s = options.loop_s;
+  how.until = options.until;
+  if (!options.phase.empty())
+    how.phase = options.phase == "forward" ? Phase::forward : options.phase == "backward" ? Phase::backward : Phase::update;
+  how.monitors = options.monitors;
+  how.prints_lines = !options.json && !talk().quiet;
   EagerCheck check(file.captured, start);
   std::optional<NodeTimer> timer;
-  if (options.profile) timer.emplace(executor.plan(), steps);
-  std::vector<double> ms;
-  {
-    Progress progress("replaying");
-    for (int s = 0; s < steps; ++s) {
-      if (interrupted()) throw Cancelled("interrupted");
-      const auto begin = std::chrono::steady_clock::now();
-      const bool traced = traces.wanted() && s + 1 == steps;
-      executor.run(RunOptions{.timeline = timer    ? timer->timeline()
-                                          : traced ? traces.timeline()
-                                                   : nullptr,
-                              .cancel = &interrupted(),
-                              .progress = [&](double done) { progress.at((s + done) / steps); }});
-      ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-      if (timer && traced) *traces.timeline() = *timer->timeline();
-      if (timer) timer->step_done();
-      if (options.check_eager) check.step(executor);
-    }
-  }
+  if (options.profile) timer.emplace(executor.plan(), static_cast<int>(how.steps));
+  how.timeline = [&](bool is_last) {
+    return timer ? timer->timeline() : traces.wanted() && is_last ? traces.timeline() : nullptr;
+  };
+  how.after_step = [&](const std::vector<Tensor>& inputs) {
+    if (timer && traces.wanted()) *traces.timeline() = *timer->timeline();
+    if (timer) timer->step_done();
+    if (options.check_eager) check.step(executor, inputs);
+  };
+  ReplaySteps steps(&executor, start, std::move(how));
+  const OutputPlaces places(options.outputs, steps.shown());
+  check_files(options, places.files());
+  const std::vector<ExpectedValue> expected = load_expected(options.expected, steps.shown());
 
   ReplaySummary summary;
   summary.device = options.device;
   summary.threads = threads;
-  summary.steps = steps;
+  steps.run(&summary);
   summary.planned_peak_bytes = executor.plan().peak_bytes;
   summary.observed_peak_bytes = executor.observed_peak_bytes();
-  time_summary(std::move(ms), &summary);
-  if (options.check_eager) {
-    summary.first_difference = check.first_difference();
-    summary.equal_to_eager = summary.first_difference.empty();
-  }
+  time_summary(&summary);
+  if (options.check_eager) check.report(executor, threads, &summary);
+  const std::vector<NamedTensor> values =
+      options.outputs.empty() && expected.empty() ? std::vector<NamedTensor>() : steps.values();
+  if (!expected.empty()) summary.expected = compared(expected, values, options.tolerance);
+  summary.written = places.write(values);
   traces.write(executor.plan());
   if (timer) {
     file.profile = timer->finish(summary.observed_peak_bytes);
@@ -279,19 +447,17 @@ int run(const ReplayOptions& options) {
         profile_table(executor.plan(), *file.profile, costs && costs->calibration ? &*costs->calibration : nullptr);
     summary.profile->saved = options.save;
   }
-  if (!options.save.empty()) {
-    const std::vector<std::string> names = executor.state_names();
-    for (std::size_t i = 0; i < names.size(); ++i)
-      file.state[names[i]] = use == StateUse::bound ? start.state[i] : executor.state(names[i]);
-    save_tape(options.save, file);
-  }
-  const std::string text = options.json ? replay_report(summary) : text_of(options.file, summary);
-  answer(text);
-  return summary.equal_to_eager.value_or(true) ? kOk : kDiffers;
+  save(options, executor, start, use, &file);
+  answer(options.json ? replay_report(summary) : replay_text(options.file, summary));
+  return summary.as_expected() ? kOk : kDiffers;
 }
 
-[[maybe_unused]] const bool registered =
-    register_command("replay", CommandGroup::replay, "Run a captured step by its plan.", table, run);
+[[maybe_unused]] const bool registered = register_command(
+    "replay", CommandGroup::replay, "Run a captured step by its plan.", table, run,
+    "Outputs of one element are printed, one line a step. An output differs from --expect where |got - expected| is more than\n"
+    "--atol + --rtol * |expected|; NaN equals NaN. A folder of inputs is read in the order of names, from the first again "
+    "after\n"
+    "the last. stdin holds one value for all steps or one for each, as .npy or as raw bytes.");
 
 }  // namespace
 

@@ -44,6 +44,10 @@ Option costs_option(std::string* to, const std::string& when) {
           .choices = {"estimate", "calibrated", "profile"}};
 }
 
+Option tolerance_option(const char* name, double* to, const std::string& help) {
+  return {.name = name, .metavar = "X", .to = to, .help = help, .group = "Comparison", .least = 0, .most = 1e300};
+}
+
 std::vector<Option> joined(const std::vector<std::vector<Option>>& tables) {
   std::vector<Option> all;
   for (const std::vector<Option>& table : tables) all.insert(all.end(), table.begin(), table.end());

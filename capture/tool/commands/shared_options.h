@@ -16,6 +16,7 @@ Option json_option(bool* to);
 Option chunk_option(std::string* to, const std::string& action);
 Option parallel_peak_option(double* to, const std::string& when = "");
 Option costs_option(std::string* to, const std::string& when = "");
+Option tolerance_option(const char* name, double* to, const std::string& help);
 
 std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
 

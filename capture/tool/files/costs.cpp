@@ -1,11 +1,11 @@
 #include <tapedeck/capture/tool/files/costs.h>
 
+#include <tapedeck/capture/tool/files/terminal.h>
+
 #include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
-
-#include <cstdio>
 
 namespace tapedeck::tool {
 
@@ -16,7 +16,7 @@ std::shared_ptr<const CostModel> choose_costs(const std::string& choice, const T
   const std::string path = calibration_path();
   std::string why;
   model.calibration = load_calibration(path, &why);
-  if (!why.empty()) std::fprintf(stderr, "tapedeck: %s\n", why.c_str());
+  if (!why.empty()) note(why);
   if (choice == "calibrated" && !model.calibration)
     throw UsageError(
         path.empty()
@@ -26,7 +26,7 @@ std::shared_ptr<const CostModel> choose_costs(const std::string& choice, const T
     throw UsageError("--costs profile: the file has no profile; `tapedeck replay --profile --save FILE` writes one");
   if (any || choice == "profile") model.profile = file.profile;
   if (model.profile && model.profile->machine != machine_name())
-    std::fprintf(stderr, "tapedeck: the profile was measured on another machine (%s)\n", model.profile->machine.c_str());
+    note(fmt::format("the profile was measured on another machine ({})", model.profile->machine));
   if (!model.calibration && !model.profile) return nullptr;
   return std::make_shared<const CostModel>(std::move(model));
 }

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/tool/files/outputs.h>
 
+#include <tapedeck/capture/tool/files/terminal.h>
+
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -58,6 +60,7 @@ void write_text(const std::string& path, std::string_view text) {
 }
 
 void answer(std::string_view text, std::FILE* stream) {
+  clear_progress();
   if (std::fwrite(text.data(), 1, text.size(), stream) != text.size()) refuse_stream(stream, errno);
 }
 

@@ -2,13 +2,15 @@
 // made from the seed takes the place of a value that is missing.
 #include <tapedeck/capture/tool/files/start_values.h>
 
+#include <tapedeck/capture/tool/files/terminal.h>
+
 #include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -20,19 +22,7 @@ namespace {
 std::string name_of(const Graph& g, ValueId v) { return g.values[v].name.str(); }
 const Type& type_of(const Graph& g, ValueId v) { return g.values[v].type; }
 
-Tensor zeros_of(const Type& type) {
-  const std::vector<unsigned char> zero(static_cast<std::size_t>(type.bytes()));
-  return from_bytes(type, zero.data());
-}
-
-// "@F.npy", "rand:SEED" or "zeros".
-Tensor input_value(const std::string& spec, const std::string& name, const Type& type) {
-  if (spec == "zeros") return zeros_of(type);
-  if (spec.starts_with("@")) return load_npy(spec.substr(1));
-  if (spec.starts_with("rand:") && spec.size() > 5 && spec.find_first_not_of("0123456789", 5) == spec.npos && spec.size() < 24)
-    return default_value(type, std::strtoull(spec.c_str() + 5, nullptr, 10), name);
-  throw UsageError(fmt::format("--input {}={}: give the value as @FILE.npy, rand:SEED or zeros", name, spec));
-}
+bool is_stdin(const std::string& option) { return option.ends_with("=-") || option.ends_with("=@-"); }
 
 // The options of a recording as metadata of its file: those that the model takes.
 std::map<std::string, std::string> record_metadata(const Model& model, const ModelOptions& options) {
@@ -53,6 +43,24 @@ std::map<std::string, std::string> record_metadata(const Model& model, const Mod
 
 }  // namespace
 
+ModelOptions recorded_options(const std::map<std::string, std::string>& metadata) {
+  ModelOptions options;
+  const auto text = [&](const char* name) {
+    const auto it = metadata.find(name);
+    return it == metadata.end() ? std::string() : it->second;
+  };
+  const auto size = [&](const char* name, std::int64_t* to) { *to = std::strtoll(text(name).c_str(), nullptr, 10); };
+  options.dtype = text("dtype");
+  options.optimizer = text("optimizer");
+  options.seed = std::strtoull(text("seed").c_str(), nullptr, 10);
+  size("batch", &options.batch);
+  size("image", &options.image);
+  size("seq", &options.seq);
+  size("layers", &options.layers);
+  size("width", &options.width);
+  return options;
+}
+
 TapeFile load_any(const std::string& path, Check check) {
   if (!path.ends_with(".graph")) return load_tape(path, check);
   TapeFile file;
@@ -71,6 +79,8 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
     auto it = file.state.find(name_of(g, v));
     start.state.push_back(it != file.state.end() ? it->second : default_value(type_of(g, v), options.seed, name_of(g, v)));
   }
+  if (std::count_if(options.inputs.begin(), options.inputs.end(), is_stdin) > 1)
+    throw UsageError("--input: two inputs cannot both be read from stdin");
   for (const std::string& item : options.inputs) {
     const std::size_t equals = item.find('=');
     if (equals == item.npos) throw UsageError(fmt::format("--input {}: give a name and a value: NAME=VALUE", item));
@@ -82,7 +92,10 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
       for (ValueId i = 0; i < g.n_inputs; ++i) names += (i ? ", " : "") + name_of(g, i);
       throw UsageError(fmt::format("the graph has no input '{}'; its inputs are: {}", name, names));
     }
-    start.inputs[v] = input_value(item.substr(equals + 1), name, type_of(g, v));
+    GivenInput given = given_input(item.substr(equals + 1), name, type_of(g, v));
+    if (given.sequence) given.value = given.sequence->at(0);
+    start.inputs[v] = std::move(given.value);
+    if (given.sequence) start.sequences[v] = std::move(given.sequence);
   }
   if (options.weights.empty()) return start;
   int used = 0;
@@ -97,8 +110,7 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
     ValueId v = g.n_inputs;
     while (v < g.n_inputs + g.n_state && name_of(g, v) != name) ++v;
     if (v == g.n_inputs + g.n_state) {
-      std::fprintf(stderr, "tapedeck: %s: the tensor '%s' is no state value of the graph and is left out\n",
-                   options.weights.c_str(), name.c_str());
+      note(fmt::format("{}: the tensor '{}' is no state value of the graph and is left out", options.weights, name));
       continue;
     }
     if (tensor.type() != type_of(g, v))

@@ -2,11 +2,15 @@
 // stand-ins made from a seed.
 #pragma once
 
+#include <tapedeck/capture/tool/files/input_values.h>
+
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/replay/executor.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,13 +20,14 @@ namespace tapedeck::tool {
 TapeFile load_any(const std::string& path, Check check);
 
 struct StartOptions {
-  std::vector<std::string> inputs;  // NAME=@F.npy | NAME=rand:SEED | NAME=zeros
+  std::vector<std::string> inputs;  // NAME=VALUE, as given_input() reads it
   std::string weights;              // a safetensors file with state by name
   std::uint64_t seed = 42;          // of stand-ins
 };
 
 struct Start {
-  std::vector<Tensor> inputs, state;  // by index
+  std::vector<Tensor> inputs, state;                                 // by index; inputs are those of the first step
+  std::map<std::int32_t, std::unique_ptr<InputSequence>> sequences;  // by input: the values of the further steps
 };
 
 // Throws UsageError for an input that does not exist or cannot be read as one, FileError for weights that do not fit.
@@ -31,6 +36,9 @@ Start starting_values(const TapeFile& file, const StartOptions& options);
 // Bound state is the tensor in `start` itself: it is held once, and the steps write it.
 enum class StateUse : std::uint8_t { copied, bound };
 void set_start(Executor* executor, const Start& start, StateUse use = StateUse::copied);
+
+// The options that record_tape() wrote into the metadata of a file; those that the metadata lacks are the model's own.
+ModelOptions recorded_options(const std::map<std::string, std::string>& metadata);
 
 // The file that `record` writes: the graph, with the values after the recorded step. Throws UsageError for an unknown model and
 // for options that the model does not take.

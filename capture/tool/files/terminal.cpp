@@ -1,6 +1,8 @@
 // Progress lines, Ctrl-C as a flag that long work asks, and the end by a signal, which leaves no temporary files.
 #include <tapedeck/capture/tool/files/terminal.h>
 
+#include <tapedeck/capture/tool/line/command.h>
+
 #include <tapedeck/capture/formats/temporary_file.h>
 
 #include <unistd.h>
@@ -18,6 +20,54 @@ namespace {
 std::atomic<bool> interrupt_flag{false};
 
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
+
+bool shows_progress() {
+  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  return terminal && !talk().quiet;
+}
+
+// The one progress line. A part of the work that has told how far it is goes before the clock of the whole command.
+class Line {
+ public:
+  void begin_part() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++parts_;
+    told_ = false;
+  }
+  void end_part() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --parts_;
+    told_ = false;
+    remove();
+  }
+  void show(const std::string& text, bool by_part) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!by_part && parts_ > 0 && told_) return;
+    told_ = told_ || by_part;
+    is_shown_ = true;
+    std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    std::fflush(stderr);
+  }
+  void clear() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    remove();
+  }
+
+ private:
+  void remove() {
+    if (is_shown_) std::fprintf(stderr, "\r\033[K"), std::fflush(stderr);
+    is_shown_ = false;
+  }
+
+  std::mutex mutex_;
+  int parts_ = 0;
+  bool told_ = false, is_shown_ = false;
+};
+
+Line& line() {
+  static Line* const line = new Line;  // threads may use it until the process ends
+  return *line;
+}
 
 bool is_ignored(int signal) {
   struct sigaction action;
@@ -54,20 +104,53 @@ void wait_for_signals(sigset_t set) {
 
 }  // namespace
 
-Progress::Progress(std::string what) : what_(std::move(what)) {}
+Progress::Progress(std::string what) : what_(std::move(what)) {
+  if (shows_progress()) line().begin_part();
+}
 
 Progress::~Progress() {
-  if (shown_) std::fprintf(stderr, "\r\033[K");
+  if (shows_progress()) line().end_part();
+  if (!talk().verbose) return;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
+  std::fprintf(stderr, "tapedeck: %s: %.3f s\n", what_.c_str(), took.count());
 }
 
 void Progress::at(double fraction) {
-  static const bool terminal = isatty(STDERR_FILENO) != 0;
   const int percent = static_cast<int>(fraction * 100);
-  if (!terminal || percent == last_) return;
+  if (!shows_progress() || percent == last_) return;
   last_ = percent;
-  shown_ = true;
-  std::fprintf(stderr, "\r\033[K%s %d %%", what_.c_str(), percent);
-  std::fflush(stderr);
+  line().show(what_ + " " + std::to_string(percent) + " %", true);
+}
+
+Working::Working(std::string what) : what_(std::move(what)) {
+  if (shows_progress()) thread_ = std::thread([this] { tick(); });
+}
+
+Working::~Working() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard<std::mutex> lock(waiting_);
+    ended_ = true;
+  }
+  ended_signal_.notify_all();
+  thread_.join();
+  line().clear();
+}
+
+void Working::tick() {
+  std::unique_lock<std::mutex> lock(waiting_);
+  for (int seconds = 1; !ended_signal_.wait_for(lock, std::chrono::seconds(1), [this] { return ended_; }); ++seconds)
+    line().show(what_ + " " + std::to_string(seconds) + " s", false);
+}
+
+void clear_progress() {
+  if (shows_progress()) line().clear();
+}
+
+void note(const std::string& text) {
+  if (talk().quiet) return;
+  clear_progress();
+  std::fprintf(stderr, "tapedeck: %s\n", text.c_str());
 }
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }

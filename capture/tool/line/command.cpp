@@ -21,7 +21,31 @@ const char* heading(CommandGroup group) {
   return names[static_cast<int>(group)];
 }
 
+Talk& talk() {
+  static Talk talk;
+  return talk;
+}
+
+Option quiet_option(const std::string& more) {
+  return {.name = "--quiet",
+          .letter = 'q',
+          .to = &talk().quiet,
+          .help = "Print no progress and no notes; errors are still printed." + more,
+          .group = "Output"};
+}
+
+// Adds the options that every command has, where the command does not state its own.
 bool register_command(Command command) {
+  const auto has = [&](const char* name) {
+    return std::any_of(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
+  };
+  if (!has("--quiet")) command.options.push_back(quiet_option());
+  if (!has("--verbose"))
+    command.options.push_back({.name = "--verbose",
+                               .letter = 'v',
+                               .to = &talk().verbose,
+                               .help = "Print how long each part of the work took.",
+                               .group = "Output"});
   registry().push_back(std::move(command));
   return true;
 }

@@ -51,6 +51,14 @@ struct Command {
 std::vector<const Command*> all_commands();  // by group, then by name
 const Command* find_command(const std::string& name);
 
+// How much the program says beside its answer. Every command has the options that set this.
+struct Talk {
+  bool quiet = false;    // no progress, no notes
+  bool verbose = false;  // how long each part of the work took
+};
+Talk& talk();
+Option quiet_option(const std::string& more = "");  // `more` is a sentence for the help
+
 // The options that stand before the command, and their values.
 struct Program {
   std::vector<std::string> op_libraries;

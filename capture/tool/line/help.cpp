@@ -16,15 +16,6 @@ namespace {
 
 constexpr std::size_t kWidth = 110, kMostColumn = 28;
 
-constexpr const char* kFooter =
-    "Sizes: a bare number is bytes; KB MB GB are 1000s, KiB MiB GiB 1024s; 50% is of the peak that keeps everything.\n"
-    "Exit codes: 0 ok, 1 differs, 2 usage, 3 bad or missing file or invalid graph, 4 infeasible budget, 5 execution error,\n"
-    "6 no such device or built without it, 130 interrupted.\n";
-
-struct Row {
-  std::string left, right;
-};
-
 std::string wrapped(const std::string& text, std::size_t indent) {
   std::string lines, line;
   const auto flush = [&] {
@@ -42,10 +33,18 @@ std::string wrapped(const std::string& text, std::size_t indent) {
   return lines;
 }
 
-std::string section(const std::string& title, const std::vector<Row>& rows, std::size_t column) {
+// Two or three lines: the sizes, and the exit codes.
+std::string footer() {
+  std::string codes = "Exit codes: ";
+  for (const auto& [code, meaning] : kExitCodes)
+    codes += fmt::format("{}{} {}", codes.back() == ' ' ? "" : ", ", code, meaning);
+  return fmt::format("{}\n{}.\n", kSizes, wrapped(codes, 0));
+}
+
+std::string section(const std::string& title, const std::vector<OptionText>& rows, std::size_t column) {
   if (rows.empty()) return "";
   std::string text = "\n" + title + ":\n";
-  for (const Row& row : rows) {
+  for (const OptionText& row : rows) {
     text += "  " + row.left;
     text += row.left.size() + 2 <= column ? std::string(column - row.left.size(), ' ') : "\n" + std::string(column + 2, ' ');
     text += wrapped(row.right, column + 2) + "\n";
@@ -53,7 +52,9 @@ std::string section(const std::string& title, const std::vector<Row>& rows, std:
   return text;
 }
 
-Row row_of(const Option& o) {
+}  // namespace
+
+OptionText option_text(const Option& o) {
   std::string left = o.letter ? fmt::format("-{}, {}", o.letter, o.name) : o.name;
   if (!is_flag(o) && !is_argument(o)) left += " " + o.metavar;
   if (is_list(o)) left += o.several == Several::words ? " ..." : "";
@@ -69,6 +70,8 @@ Row row_of(const Option& o) {
   return {left, right};
 }
 
+namespace {
+
 // The options under their headings. The headings stand in the order in which the options name them, and the heading that has
 // --help comes last: "Output", or "Options" in the help of the whole program.
 std::string option_sections(const std::vector<Option>& options, bool has_version) {
@@ -76,21 +79,21 @@ std::string option_sections(const std::vector<Option>& options, bool has_version
   const auto title_of = [](const Option& o) {
     return is_argument(o) ? std::string("Arguments") : o.group.empty() ? std::string("Options") : o.group;
   };
-  std::vector<Row> help = {{"-h, --help", "Print this help."}};
+  std::vector<OptionText> help = {{"-h, --help", "Print this help."}};
   if (has_version) help.push_back({"--version", "Print the version."});
   std::size_t column = 12;
   for (const Option& o : options) {
     if (std::find(titles.begin(), titles.end(), title_of(o)) == titles.end()) titles.push_back(title_of(o));
-    column = std::max(column, std::min(row_of(o).left.size() + 2, kMostColumn));
+    column = std::max(column, std::min(option_text(o).left.size() + 2, kMostColumn));
   }
   const std::string last = has_version ? "Options" : "Output";
   if (std::find(titles.begin(), titles.end(), last) == titles.end()) titles.push_back(last);
   std::rotate(std::find(titles.begin(), titles.end(), last), std::find(titles.begin(), titles.end(), last) + 1, titles.end());
   std::string text;
   for (const std::string& title : titles) {
-    std::vector<Row> rows;
+    std::vector<OptionText> rows;
     for (const Option& o : options)
-      if (title_of(o) == title) rows.push_back(row_of(o));
+      if (title_of(o) == title) rows.push_back(option_text(o));
     if (title == last) rows.insert(rows.end(), help.begin(), help.end());
     text += section(title, rows, column);
   }
@@ -114,22 +117,20 @@ std::string usage_line(const Command& command) {
 std::string command_help(const Command& command) {
   const std::string notes = command.notes.empty() ? "" : command.notes + "\n";
   return fmt::format("{}\n\nUsage: {}\n{}\n{}{}", command.help, usage_line(command), option_sections(command.options, false),
-                     notes, kFooter);
+                     notes, footer());
 }
 
 std::string program_help() {
-  std::string text =
-      "Tapedeck records tensor programs, plans their memory under a hard byte budget, and replays them bit for bit.\n\n"
-      "Usage: tapedeck [OPTIONS] COMMAND [ARGUMENTS]\n";
+  std::string text = fmt::format("{}\n\nUsage: tapedeck [OPTIONS] COMMAND [ARGUMENTS]\n", kDescription);
   for (int g = 0; g < kCommandGroups; ++g) {
-    std::vector<Row> rows;
+    std::vector<OptionText> rows;
     for (const Command* c : all_commands())
       if (c->group == static_cast<CommandGroup>(g)) rows.push_back({c->name, c->help});
     text += section(heading(static_cast<CommandGroup>(g)), rows, 13);
   }
   text += option_sections(program().options, true);
   return text + "\nBegin with:\n  tapedeck record lenet -o lenet.tape\n  tapedeck plan lenet.tape --budget 70%\n" +
-         "`tapedeck COMMAND --help` explains the options of a command.\n\n" + kFooter;
+         "`tapedeck COMMAND --help` explains the options of a command.\n\n" + footer();
 }
 
 }  // namespace tapedeck::tool

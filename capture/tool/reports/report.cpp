@@ -1,6 +1,8 @@
-// The JSON of the commands whose answers are short: replay, info, record, gradient, print, verify and the lists.
+// The JSON of the commands whose answers are short: info, record, gradient, print, verify and the lists.
 #include <tapedeck/capture/tool/reports/json_parts.h>
 #include <tapedeck/capture/tool/reports/report.h>
+
+#include <tapedeck/capture/file/tape_file.h>
 
 namespace tapedeck::tool {
 
@@ -21,25 +23,16 @@ Json items_json(const std::vector<CaptureReport::Item>& items) {
   return list;
 }
 
-Json profile_json(const ProfileTable& t) {
-  Json nodes = Json::array();
-  for (const ProfileRow& r : t.rows)
-    nodes.push_back({{"name", r.name},
-                     {"op", r.op},
-                     {"us", r.us},
-                     {"runs", r.runs},
-                     {"share", r.share},
-                     {"estimate_us", r.estimate_us},
-                     {"ratio", r.ratio > 0 ? Json(r.ratio) : Json(nullptr)}});
-  return {{"machine", t.profile.machine},
-          {"threads", t.profile.threads},
-          {"steps", t.profile.steps},
-          {"run_us", t.profile.run_us},
-          {"kernels_us", t.kernels_us},
-          {"estimate_us", t.estimate_us},
-          {"estimates", t.estimates},
-          {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)},
-          {"nodes", nodes}};
+void add_summary(const GraphSummary& s, Json* j) {
+  (*j)["parameters"] = s.parameters;
+  (*j)["parameter_bytes"] = s.parameter_bytes;
+  (*j)["flops"] = s.flops;
+  (*j)["phases"] = Json::array();
+  for (const PhaseCount& phase : s.phases)
+    (*j)["phases"].push_back({{"phase", phase_name(phase.phase)}, {"nodes", phase.nodes}, {"flops", phase.flops}});
+  (*j)["ops"] = Json::array();
+  for (const OpCount& op : s.ops)
+    (*j)["ops"].push_back({{"op", op.name}, {"nodes", op.nodes}, {"flops", op.flops}, {"version", op.version}});
 }
 
 }  // namespace
@@ -53,22 +46,7 @@ std::string error_report(const std::string& command, const Failure& failure) {
   return text_of(j);
 }
 
-std::string replay_report(const ReplaySummary& s) {
-  Json j;
-  j["schema"] = "tapedeck.replay/1";
-  j["device"] = s.device;
-  j["threads"] = s.threads;
-  j["steps"] = s.steps;
-  j["planned_peak_bytes"] = s.planned_peak_bytes;
-  j["observed_peak_bytes"] = s.observed_peak_bytes;
-  j["step_ms"] = {{"median", s.median_ms}, {"min", s.min_ms}, {"max", s.max_ms}};
-  j["equal_to_eager"] = s.equal_to_eager ? Json(*s.equal_to_eager) : Json(nullptr);
-  if (!s.first_difference.empty()) j["first_difference"] = s.first_difference;
-  if (s.profile) j["profile"] = profile_json(*s.profile);
-  return text_of(j);
-}
-
-std::string info_report(const std::string& path, const TapeFile& file) {
+std::string info_report(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary) {
   const Graph& g = file.captured;
   Json j;
   j["schema"] = "tapedeck.info/1";
@@ -78,6 +56,9 @@ std::string info_report(const std::string& path, const TapeFile& file) {
   j["values"] = g.value_count();
   j["metadata"] = Json::object();
   for (const auto& [key, value] : file.metadata) j["metadata"][key] = value;
+  add_summary(summary, &j);
+  j["dims"] = dims.empty() ? Json(nullptr) : Json(dims_text(dims));
+  j["versions"] = {{"tapedeck", TAPEDECK_VERSION}, {"tape_format", tape_file::kFormat}};
   Json inputs = Json::array(), state = Json::array(), outputs = Json::array();
   for (ValueId v = 0; v < g.n_inputs; ++v) {
     Json i = value_json(g, v);
@@ -142,6 +123,15 @@ std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::
 }
 
 std::string print_report(const std::string& text) { return text_of({{"schema", "tapedeck.print/1"}, {"text", text}}); }
+
+std::string export_report(const std::string& format, const Graph& graph, const std::string& path, const std::string& text) {
+  return text_of({{"schema", "tapedeck.export/1"},
+                  {"format", format},
+                  {"graph", graph.name.str()},
+                  {"nodes", graph.node_count()},
+                  {"file", path.empty() ? Json(nullptr) : Json(path)},
+                  {"text", path.empty() ? Json(text) : Json(nullptr)}});
+}
 
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems) {
   return text_of({{"schema", "tapedeck.verify/1"}, {"file", path}, {"ok", problems.empty()}, {"problems", problems}});

@@ -6,6 +6,11 @@
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/eager_difference.h>
+#include <tapedeck/capture/replay/elements.h>
+#include <tapedeck/capture/replay/tensor_difference.h>
+#include <tapedeck/capture/sizes/dim_table.h>
+#include <tapedeck/capture/tool/reports/graph_summary.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
 #include <tapedeck/engine/eager/settings.h>
@@ -17,16 +22,49 @@
 
 namespace tapedeck::tool {
 
+// The values of a scalar output, one for each step that computed it.
+struct ScalarLog {
+  std::string name;
+  std::vector<std::int64_t> steps;  // from 1
+  std::vector<double> values;
+};
+
+// What --monitor saw of one value in one step.
+struct MonitoredValue {
+  std::int64_t step = 0;  // from 1
+  NodeId node = kNone;    // of the planned graph
+  std::string name, op;
+  Type type;
+  TensorStatistics statistics;
+};
+
+// One value that --expect compared.
+struct ExpectedCheck {
+  std::string name, file;
+  TensorDifference difference;
+};
+
 struct ReplaySummary {
   std::string device;
   int threads = 0;
-  int steps = 0;
+  std::int64_t steps = 0;
   std::int64_t planned_peak_bytes = 0;
   std::int64_t observed_peak_bytes = 0;
   double median_ms = 0, min_ms = 0, max_ms = 0;
   std::optional<bool> equal_to_eager;
   std::optional<ProfileTable> profile;
-  std::string first_difference;  // name of the first output or state value that differs
+  std::string first_difference;                    // name of the first output or state value that differs
+  std::int64_t differing_step = 0;                 // the step in which it differs, from 1
+  std::optional<NodeDifference> differing_node;    // of that step, if it was found again
+  std::vector<double> step_ms;                     // of each step
+  std::vector<std::pair<Phase, double>> phase_ms;  // of the last step, with --phase
+  std::string until;                               // the value behind which the last step stopped; empty: it did not
+  std::vector<ScalarLog> scalars;
+  std::vector<MonitoredValue> monitored;
+  std::optional<std::vector<ExpectedCheck>> expected;
+  std::vector<std::string> written;  // files of values
+
+  bool as_expected() const;  // neither eager execution nor --expect differs
 };
 
 // One row of `bench`: a file or model at one thread count.
@@ -88,9 +126,10 @@ std::string error_report(const std::string& command, const Failure& failure);  /
 
 // plan_report.cpp. `explain` adds one object for its topic; `background` is the same as for explained().
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background);
-std::string replay_report(const ReplaySummary& summary);
+std::string replay_report(const ReplaySummary& summary);                                        // replay_report.cpp
+std::string replay_text(const std::string& path, const ReplaySummary& summary);                 // replay_report.cpp
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
-std::string info_report(const std::string& path, const TapeFile& file);
+std::string info_report(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary);
 std::string calibrate_report(const std::string& path, const Calibration& calibration);  // cost_report.cpp
 std::string cost_check_report(const std::vector<CostCheck>& files);                     // cost_report.cpp
 std::string offsets_report(const OffsetsSummary& summary);                              // offsets_report.cpp
@@ -102,6 +141,7 @@ std::string opt_report(const std::vector<PassRecord>& records, const std::string
 std::string passes_report(const std::vector<const Pass*>& passes);                        // pass_report.cpp
 std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted,
                           const std::string& text);  // pass_report.cpp
+std::string export_report(const std::string& format, const Graph& graph, const std::string& path, const std::string& text);
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
 std::string models_report(const std::vector<ModelSummary>& models);
 std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp

@@ -4,7 +4,7 @@
 
 expect 0 --help; quiet
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
-[ "$(wc -l < commands)" = 18 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
+[ "$(wc -l < commands)" = 21 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
 for shell in bash zsh fish; do
   expect 0 completions $shell; quiet; cp out script.$shell
 done
@@ -39,6 +39,25 @@ while read -r command; do
   done
 done < commands
 [ "$options" -ge 80 ] || fail "only $options options were compared"
+
+# The manual page has the same commands and options, and is read by those who set it.
+expect 0 man; quiet; cp out tapedeck.1
+expect 0 man -o page.1; cmp -s page.1 tapedeck.1 || fail "man -o writes another page"
+for title in NAME SYNOPSIS OPTIONS COMMANDS 'EXIT STATUS' ENVIRONMENT EXAMPLES; do grep -qx ".SH $title" tapedeck.1 || fail "the page lacks $title"; done
+paged=0
+while read -r command; do
+  sed -n "/^\.SS $command\$/,/^\.S[SH]/p" tapedeck.1 | sed 's/\\-/-/g' > part
+  expect 0 "$command" --help
+  for option in $(sed -nE 's/^  (-[a-z], )?--([a-z-]+).*/\2/p' out | grep -v '^help$'); do
+    paged=$((paged + 1))
+    grep -qE -- "^.fB.*--$option([ \\]|$)" part || fail "the page: $command lacks --$option"
+  done
+done < commands
+[ "$paged" = "$options" ] || fail "the page was asked for $paged of $options options"
+grep -nE "^'|^\.[^A-Zn-f]" tapedeck.1 && fail "a line begins like a request"
+for program in 'groff -man -ww -z' 'mandoc -T lint -W error'; do
+  if command -v ${program%% *} > /dev/null; then $program tapedeck.1 > lint 2>&1; [ -s lint ] && fail "$program: $(head -3 lint)"; fi
+done
 
 # What bash offers: complete WORDS... leaves the offers, one a line, in `offers`.
 touch one.tape

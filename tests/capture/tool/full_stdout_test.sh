@@ -18,6 +18,9 @@ arguments_of() {
     gradient) echo gradient g.graph --of s --wrt x ;;
     reduce) echo 'reduce g.graph --expect-exit 0 --max-checks 2 --check true' ;;
     completions) echo completions bash ;;
+    man) echo man ;;
+    export) echo export dot m.tape ;;
+    compare) echo compare m.tape m.tape ;;
     models | ops | settings | devices) echo "$1" ;;
     *) fail "this test has no line for $1" ;;
   esac
@@ -33,13 +36,13 @@ full() {
 
 expect 0 --help
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out | grep -v '^view$' > commands  # `view` prints nothing
-[ "$(wc -l < commands)" = 17 ] || fail "the help lists $(wc -l < commands) commands beside view"
+[ "$(wc -l < commands)" = 20 ] || fail "the help lists $(wc -l < commands) commands beside view"
 full --help; full --version; full plan --help
 while read -r command; do
   read -ra line <<< "$(arguments_of "$command")"
   expect 0 "${line[@]}"
   full "${line[@]}"
-  [ "$command" = completions ] && continue
+  case $command in completions | man) continue ;; esac
   full "${line[@]}" --json
 done < commands
 full plan m.tape --csv -

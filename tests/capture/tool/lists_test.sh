@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# models, ops and settings: for people one a line, for programs one JSON object.
+# models, ops and settings: for people one a line, for programs one JSON object; models as a table, or as names with -q.
 . "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 rm -f ./*.tape
 
-# Bare names, sorted, each of which `record` takes.
-expect 0 models; quiet
+# A table, and bare names with -q: sorted, each of which `record` takes.
+expect 0 models; quiet; answered 'parameters'; grep -qE '^vgg16 +138,357,544 +[0-9.]+ GFLOP +[0-9]+ +batch [0-9]+, image 224 +[A-Za-z]' out || fail "the line of vgg16: $(grep vgg16 out)"
+cut -d ' ' -f 1 out | tail -n +2 > column
+expect 0 models --quiet; quiet
 cp out names
+cmp -s names column || fail "the table lists other models"
 LC_ALL=C sort -c names || fail "models are not sorted"
 grep -vqE '^[a-z0-9_]+$' names && fail "not bare names: $(cat names)"
 for model in mlp cnn lenet vgg16 resnet152 vit_b16; do grep -qx "$model" names || fail "$model is missing"; done

@@ -1,0 +1,179 @@
+#include <tapedeck/capture/tool/commands/replay_steps.h>
+
+#include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/terminal.h>
+
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/suggest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace tapedeck::tool {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+
+const Value& find_value(const Graph& g, const std::string& name) {
+  std::vector<std::string> names;
+  for (ValueId v = 0; v < g.value_count(); ++v) {
+    names.push_back(g.value_name(v));
+    if (names.back() == name) return g.values[v];
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  throw UsageError(fmt::format("--until {}: the plan has no such value{}", name, did_you_mean(name, views)));
+}
+
+// ": did you mean 'conv1'?", of what a pattern can name.
+std::string near_names(const Graph& g, const std::string& pattern) {
+  std::set<std::string> names;
+  for (const Node& node : g.nodes) {
+    names.insert(node.op->name);
+    if (!node.origin.path.empty()) names.insert(node.origin.path.str());
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) names.insert(g.value_name(v));
+  }
+  return did_you_mean(pattern, {names.begin(), names.end()});
+}
+
+bool has_phase(const Graph& g, Phase phase) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.origin.phase == phase; });
+}
+
+std::string monitored_text(const MonitoredValue& m) {
+  const TensorStatistics& s = m.statistics;
+  return fmt::format("step {}: {} {} {}: min {:.6g}, max {:.6g}, mean {:.6g}{}\n", m.step, m.op, m.name, to_string(m.type),
+                     s.min, s.max, s.mean, s.not_finite > 0 ? fmt::format(", {} not finite", s.not_finite) : "");
+}
+
+}  // namespace
+
+ReplaySteps::ReplaySteps(Executor* executor, const Start& start, StepOptions options)
+    : executor_(*executor), start_(start), options_(std::move(options)), inputs_(start.inputs) {
+  const Graph& g = executor_.plan().graph;
+  shown_ =
+      options_.until.empty() ? outputs_of(g) : std::vector<NamedType>{{options_.until, find_value(g, options_.until).type}};
+  if (options_.phase && !has_phase(g, *options_.phase))
+    throw UsageError(
+        fmt::format("--phase {}: the graph has no {} nodes", phase_name(*options_.phase), phase_name(*options_.phase)));
+  watch();
+}
+
+void ReplaySteps::watch() {
+  for (const std::string& pattern : options_.monitors) {
+    try {
+      executor_.monitor(pattern, [this](const Monitored& m) {
+        const Node& node = executor_.plan().graph.nodes[m.node];
+        const bool is_again =
+            std::any_of(seen_.begin(), seen_.end(), [&](const MonitoredValue& s) { return s.name == m.name; });
+        if (!is_again) seen_.push_back({0, m.node, m.name, node.op->name, m.value.type(), statistics(m.value)});
+      });
+    } catch (const UsageError& e) {
+      throw UsageError(fmt::format("--monitor {}: {}{}", pattern, e.what(), near_names(executor_.plan().graph, pattern)));
+    }
+  }
+}
+
+void ReplaySteps::run(ReplaySummary* summary) {
+  Progress progress("replaying");
+  const Clock::time_point began = Clock::now();
+  const bool loops = options_.loop_s > 0;
+  const auto loop_done = [&] { return ms_since(began) / 1000 / options_.loop_s; };
+  for (std::int64_t s = 0; loops ? s == 0 || loop_done() < 1 : s < options_.steps; ++s) {
+    if (interrupted()) throw Cancelled("interrupted");
+    if (s > 0) feed(s);
+    seen_.clear();
+    const bool is_last = !loops && s + 1 == options_.steps;
+    RunOptions how{.timeline = options_.timeline ? options_.timeline(loops || is_last) : nullptr, .cancel = &interrupted()};
+    how.progress = [&](double done) {
+      progress.at(loops ? std::min(loop_done(), 1.0) : (static_cast<double>(s) + done) / static_cast<double>(options_.steps));
+    };
+    const Clock::time_point begin = Clock::now();
+    run_step(is_last, how, summary);
+    summary->step_ms.push_back(ms_since(begin));
+    tell(s + 1, summary);
+    if (options_.after_step) options_.after_step(inputs_);
+  }
+  summary->steps = static_cast<std::int64_t>(summary->step_ms.size());
+  summary->until = options_.until;
+}
+
+void ReplaySteps::feed(std::int64_t step) {
+  for (const auto& [input, sequence] : start_.sequences) {
+    Tensor value = sequence->at(step);
+    if (!value.defined()) continue;
+    executor_.set_input(input, value);
+    inputs_[static_cast<std::size_t>(input)] = std::move(value);
+  }
+}
+
+void ReplaySteps::run_step(bool is_last, const RunOptions& how, ReplaySummary* summary) {
+  if (!is_last || !stops_early()) return executor_.run(how);
+  if (options_.phase) return run_phases(how, summary);
+  const Value& value = find_value(executor_.plan().graph, options_.until);
+  if (value.node != kNone) executor_.run_to(options_.until);  // inputs and state are there without a run
+}
+
+void ReplaySteps::run_phases(const RunOptions& how, ReplaySummary* summary) {
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    if (phase > *options_.phase || !has_phase(executor_.plan().graph, phase)) continue;
+    const Clock::time_point begin = Clock::now();
+    executor_.run(phase, how);
+    summary->phase_ms.emplace_back(phase, ms_since(begin));
+  }
+}
+
+// Nothing, if the value has not been computed.
+std::optional<Tensor> ReplaySteps::read(const std::string& name) const {
+  if (!stops_early()) return executor_.output(name);
+  try {
+    return options_.until.empty() ? executor_.output(name) : executor_.value(name);
+  } catch (const ExecutionError&) {
+    return std::nullopt;
+  }
+}
+
+// The line of the step, and the values in the summary.
+void ReplaySteps::tell(std::int64_t step, ReplaySummary* summary) {
+  std::string line;
+  std::vector<ScalarLog>& logs = summary->scalars;
+  const bool is_whole = step < options_.steps || !stops_early();
+  for (const NamedType& value : is_whole ? outputs_of(executor_.plan().graph) : shown_) {
+    if (value.type.numel() != 1) continue;
+    const std::optional<Tensor> tensor = is_whole ? executor_.output(value.name) : read(value.name);
+    if (!tensor) continue;
+    auto log = std::find_if(logs.begin(), logs.end(), [&](const ScalarLog& l) { return l.name == value.name; });
+    if (log == logs.end()) log = logs.insert(logs.end(), ScalarLog{value.name, {}, {}});
+    if (!log->steps.empty() && log->steps.back() == step) continue;  // two outputs of one name
+    const Elements element(*tensor);
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", value.name, element.text(0));
+    log->steps.push_back(step);
+    log->values.push_back(static_cast<double>(element.number(0)));
+  }
+  if (!line.empty()) line = fmt::format("step {}: {}\n", step, line);
+  std::sort(seen_.begin(), seen_.end(), [](const MonitoredValue& a, const MonitoredValue& b) {
+    return std::tie(a.node, a.name) < std::tie(b.node, b.name);
+  });
+  for (MonitoredValue& seen : seen_) {
+    seen.step = step;
+    line += monitored_text(seen);
+    summary->monitored.push_back(seen);
+  }
+  if (options_.prints_lines && !line.empty()) answer(line);
+}
+
+std::vector<NamedTensor> ReplaySteps::values() const {
+  std::vector<NamedTensor> values;
+  for (const NamedType& value : shown_)
+    if (std::optional<Tensor> tensor = read(value.name)) values.push_back({value.name, std::move(*tensor)});
+  return values;
+}
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,62 @@
+// The steps of one replay: inputs that change from step to step, the scalars of each step as they come, monitors, and a last
+// step that may end early.
+#pragma once
+
+#include <tapedeck/capture/tool/files/start_values.h>
+#include <tapedeck/capture/tool/files/value_files.h>
+#include <tapedeck/capture/tool/reports/report.h>
+
+#include <tapedeck/capture/replay/executor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tapedeck::tool {
+
+struct StepOptions {
+  std::int64_t steps = 1;
+  double loop_s = 0;                                     // > 0: steps until this time is over, and at least one
+  std::string until;                                     // stop the last step behind this value; empty: no
+  std::optional<Phase> phase;                            // stop the last step at the end of this phase
+  std::vector<std::string> monitors;                     // patterns
+  bool prints_lines = true;                              // one for each step, to stdout
+  std::function<Timeline*(bool is_last)> timeline = {};  // for each step; null: none
+  std::function<void(const std::vector<Tensor>& inputs)> after_step = {};  // with the inputs of the step
+};
+
+class ReplaySteps {
+ public:
+  // REQUIRES: inputs and state of the executor are those of `start`, and both outlive this. Throws UsageError for a value that
+  // the plan does not have and for a pattern that matches nothing, before anything runs.
+  ReplaySteps(Executor* executor, const Start& start, StepOptions options);
+
+  // Fills in the times, the scalars and what the monitors saw. Throws Cancelled after Ctrl-C.
+  void run(ReplaySummary* summary);
+
+  // What the last step has to show: the value of `until`, else the outputs. After a step that ended early, those outputs that
+  // have been computed.
+  std::vector<NamedTensor> values() const;
+  // Their names and types, known before anything runs.
+  const std::vector<NamedType>& shown() const { return shown_; }
+
+ private:
+  bool stops_early() const { return !options_.until.empty() || options_.phase.has_value(); }
+  void watch();
+  void feed(std::int64_t step);
+  void run_step(bool is_last, const RunOptions& how, ReplaySummary* summary);
+  void run_phases(const RunOptions& how, ReplaySummary* summary);
+  std::optional<Tensor> read(const std::string& name) const;
+  void tell(std::int64_t step, ReplaySummary* summary);
+
+  Executor& executor_;
+  const Start& start_;
+  StepOptions options_;
+  std::vector<NamedType> shown_;
+  std::vector<Tensor> inputs_;        // of the step
+  std::vector<MonitoredValue> seen_;  // in the step
+};
+
+}  // namespace tapedeck::tool
