@@ -32,8 +32,8 @@ std::int64_t rounded(std::int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// A block of `size` bytes, of which `used` are asked for. Huge pages stand only where all their bytes are used: a huge page that
-// is touched at its first byte takes two megabytes, and a program has hundreds of large tensors.
+// A block of `size` bytes, of which `used` are asked for. Huge pages stand only where all their bytes are used: a huge page
+// that is touched at its first byte takes two megabytes, and a program has hundreds of large tensors.
 void* system_allocate(std::int64_t size, std::int64_t used) {
   constexpr std::size_t kHugePage = 2 << 20;
   const std::size_t huge = static_cast<std::size_t>(used) / kHugePage * kHugePage;
@@ -104,9 +104,7 @@ struct Allocator::Impl {
     }
   }
 
-  void count(std::int64_t bytes) {
-    raise(in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes);
-  }
+  void count(std::int64_t bytes) { raise(in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes); }
 
   void* take(std::int64_t size, std::int64_t used) {
     if (!kCacheBlocks) return system_allocate(size, used);

@@ -38,7 +38,7 @@ class Allocator {
   void forget(std::int64_t bytes) noexcept;
 
   MemoryStats stats() const noexcept;
-  void reset_peak() noexcept;                  // sets the peak to the bytes in use
+  void reset_peak() noexcept;                    // sets the peak to the bytes in use
   void raise_peak(std::int64_t bytes) noexcept;  // sets the peak to `bytes` if it is lower
   // Gives the blocks that nobody uses back to the system, except those in the lists of other threads (at most 1 MiB for each
   // thread and size). Returns their bytes.

@@ -19,8 +19,8 @@ inline std::int64_t trim_memory() { return Allocator::host().trim(); }
 //     PeakMemory peak;
 //     step();
 //     std::printf("%lld bytes\n", static_cast<long long>(peak.bytes()));
-// Objects nest: an outer one sees the peaks of the inner ones. They are of the whole process, so tensors of other threads count.
-// Make and destroy them on one thread at a time.
+// Objects nest: an outer one sees the peaks of the inner ones. They are of the whole process, so tensors of other threads
+// count. Make and destroy them on one thread at a time.
 class PeakMemory {
  public:
   PeakMemory() : before_(memory_stats()) { Allocator::host().reset_peak(); }
