@@ -21,7 +21,7 @@ T read(const unsigned char* at) {
 
 }  // namespace
 
-Elements::Elements(const Tensor& tensor)
+TensorElements::TensorElements(const Tensor& tensor)
     : dtype_(tensor.dtype()),
       size_(dtype_size(tensor.dtype())),
       count_(tensor.numel()),
@@ -29,7 +29,7 @@ Elements::Elements(const Tensor& tensor)
   tensor.copy_to(bytes_.data(), bytes_.size(), size_);
 }
 
-long double Elements::number(std::int64_t i) const {
+long double TensorElements::number(std::int64_t i) const {
   switch (dtype_) {
     case DType::f32:
       return read<float>(at(i));
@@ -51,7 +51,7 @@ long double Elements::number(std::int64_t i) const {
   return 0;
 }
 
-std::string Elements::text(std::int64_t i) const {
+std::string TensorElements::text(std::int64_t i) const {
   switch (dtype_) {
     case DType::f64:
       return fmt::format("{}", read<double>(at(i)));
@@ -66,10 +66,10 @@ std::string Elements::text(std::int64_t i) const {
   }
 }
 
-bool Elements::same_bits(std::int64_t i, const Elements& other) const { return std::memcmp(at(i), other.at(i), size_) == 0; }
+bool TensorElements::same_bits(std::int64_t i, const TensorElements& other) const { return std::memcmp(at(i), other.at(i), size_) == 0; }
 
 TensorStatistics statistics(const Tensor& tensor) {
-  const Elements elements(tensor);
+  const TensorElements elements(tensor);
   TensorStatistics s;
   s.elements = elements.count();
   long double sum = 0, min = 0, max = 0;

@@ -36,7 +36,7 @@ std::string index_text(const Shape& shape, std::int64_t flat) {
   return "[" + text + "]";
 }
 
-ElementDifference difference_at(const Shape& shape, const Elements& got, const Elements& expected, std::int64_t i) {
+ElementDifference difference_at(const Shape& shape, const TensorElements& got, const TensorElements& expected, std::int64_t i) {
   ElementDifference d{index_text(shape, i), got.text(i), expected.text(i), 0, 0};
   const long double g = got.number(i), e = expected.number(i);
   const bool finite = std::isfinite(g) && std::isfinite(e);
@@ -58,7 +58,7 @@ TensorDifference compare_tensors(const Tensor& got, const Tensor& expected, cons
     result.types = fmt::format("got {}, expected {}", to_string(got.type()), to_string(expected.type()));
     return result;
   }
-  const Elements a(got), b(expected);
+  const TensorElements a(got), b(expected);
   result.elements = a.count();
   if (a.all_same_bits(b)) return result;
   long double most = -1;

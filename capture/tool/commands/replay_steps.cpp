@@ -152,7 +152,7 @@ void ReplaySteps::tell(std::int64_t step, ReplaySummary* summary) {
     auto log = std::find_if(logs.begin(), logs.end(), [&](const ScalarLog& l) { return l.name == value.name; });
     if (log == logs.end()) log = logs.insert(logs.end(), ScalarLog{value.name, {}, {}});
     if (!log->steps.empty() && log->steps.back() == step) continue;  // two outputs of one name
-    const Elements element(*tensor);
+    const TensorElements element(*tensor);
     line += fmt::format("{}{} {}", line.empty() ? "" : ", ", value.name, element.text(0));
     log->steps.push_back(step);
     log->values.push_back(static_cast<double>(element.number(0)));
