@@ -37,7 +37,7 @@ T load(const char* at) {
 constexpr std::int64_t kGap = -1;
 using Places = std::vector<std::vector<std::int64_t>>;
 
-Places shown_places(const Shape& shape, const PrintOptions& options) {
+Places shown_places(const Shape& shape, const TensorPrintOptions& options) {
   const bool shortened = shape.numel() > std::max<std::int64_t>(options.threshold, 0);
   const std::int64_t edge = std::max(options.edge_items, 1);
   Places places(static_cast<std::size_t>(shape.rank));
@@ -309,7 +309,7 @@ class Layout {
   std::size_t next_ = 0;
 };
 
-std::string elements_text(const TensorImpl& t, const PrintOptions& options) {
+std::string elements_text(const TensorImpl& t, const TensorPrintOptions& options) {
   if (t.shape.numel() == 0) return "[]";
   const Places places = shown_places(t.shape, options);
   return Layout(places, words_of(t.dtype, shown_elements(t, places), std::max(options.precision, 0)), options.line_width)
@@ -325,7 +325,7 @@ void refuse_in_capture(Site site) {
 
 }  // namespace
 
-std::string to_string(const Tensor& x, const PrintOptions& options, Site site) {
+std::string to_string(const Tensor& x, const TensorPrintOptions& options, Site site) {
   if (!x.defined()) return "undefined";
   if (x.abstract()) return "abstract " + to_string(x.type());
   refuse_in_capture(site);

@@ -29,15 +29,16 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Numbers below 0 count as 0, and `edge_items` below 1 as 1.
-struct PrintOptions {
+// How a tensor prints. Numbers below 0 count as 0, and `edge_items` below 1 as 1.
+struct TensorPrintOptions {
   int precision = 8;  // digits after the point, at most
   std::int64_t threshold = 1000;
   int edge_items = 3;
   int line_width = 75;
 };
 
-std::string to_string(const Tensor& x, const PrintOptions& options = {}, Site site = {__builtin_FILE(), __builtin_LINE()});
+std::string to_string(const Tensor& x, const TensorPrintOptions& options = {},
+                      Site site = {__builtin_FILE(), __builtin_LINE()});
 
 // A tensor with the place where it is printed. It is made implicitly, and refers to the tensor.
 struct PrintedTensor {
