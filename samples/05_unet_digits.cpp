@@ -27,8 +27,8 @@ struct Pair : Module {
   GroupNorm norm_a, norm_b;
   Pair(Module& parent, const std::string& name, std::int64_t in, std::int64_t out)
       : Module(parent, name),
-        a(*this, "a", in, out, 3, 1),
-        b(*this, "b", out, out, 3, 1),
+        a(*this, "a", in, out, 3, Padding(1)),
+        b(*this, "b", out, out, 3, Padding(1)),
         norm_a(*this, "norm_a", 4, out),
         norm_b(*this, "norm_b", 4, out) {}
   Tensor operator()(const Tensor& x) { return relu(norm_b(b(relu(norm_a(a(x)))))); }

@@ -24,7 +24,7 @@ using samples::kSide;
 constexpr int kRows = 64, kTestRows = 360;
 
 struct Net : Module {
-  Conv2d conv1{*this, "conv1", 1, 16, 3, 1}, conv2{*this, "conv2", 16, 32, 3, 1};
+  Conv2d conv1{*this, "conv1", 1, 16, 3, Padding(1)}, conv2{*this, "conv2", 16, 32, 3, Padding(1)};
   Linear out{*this, "out", 32 * 2 * 2, 10};
   Tensor operator()(const Tensor& x) {
     const Tensor h = max_pool2d(relu(conv2(max_pool2d(relu(conv1(x))))));

@@ -39,8 +39,9 @@ struct Part {
 using Parts = std::map<std::string, Part>;
 
 void add(Parts* all, const std::string& name, Part part) {
-  if (!all->emplace(name, std::move(part)).second)
-    throw UsageError(fmt::format("two tensors of the state are named {}", shown(name)));
+  const auto [known, first] = all->try_emplace(name, part);
+  const bool tied = known->second.value.impl() == part.value.impl();  // one parameter of two modules
+  if (!first && !tied) throw UsageError(fmt::format("two tensors of the state are named {}", shown(name)));
 }
 
 void add_tensors(Parts* all, const std::string& section, const std::vector<Tensor>& tensors) {

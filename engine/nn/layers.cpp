@@ -17,9 +17,9 @@ Tensor Linear::operator()(const Arg& x) {
   return bias.defined() ? add(y, bias) : y;
 }
 
-Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
-               std::int64_t padding, std::int64_t stride)
-    : Conv2d(parent, name, in, out, ConvOptions{.kernel = {kernel}, .stride = {stride}, .padding = {padding}}) {}
+Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, Stride stride,
+               Padding padding)
+    : Conv2d(parent, name, in, out, ConvOptions{.kernel = {kernel}, .stride = {stride.number}, .padding = {padding.number}}) {}
 
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : Module(parent, name), attrs{options.stride, options.padding, options.dilation, options.groups} {

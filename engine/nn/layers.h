@@ -28,12 +28,26 @@ struct ConvOptions {
   bool bias = true;
 };
 
+// One number for both dimensions of a window. The types are explicit, so that no plain number is taken for another one.
+struct Stride {
+  constexpr explicit Stride(std::int64_t number) : number(number) {}
+  std::int64_t number;
+};
+struct Padding {
+  constexpr explicit Padding(std::int64_t number) : number(number) {}
+  std::int64_t number;
+};
+
 // Convolution of [n,in,h,w] with weights [out,in/groups,kh,kw] and a bias. `padding` rows are added on every side. The first
 // weights are drawn for relu, uniform in +-sqrt(6/fan_in) (He et al., 2015), so that deep networks keep the scale of their
-// values.
+// values. The arguments have the field's order:
+//     Conv2d stem{*this, "stem", 3, 64, 7, Stride(2), Padding(3)};
+//     Conv2d body{*this, "body", 64, 64, 3, Padding(1)};
 struct Conv2d : Module {
   Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
-         std::int64_t padding = 0, std::int64_t stride = 1);
+         Stride stride = Stride(1), Padding padding = Padding(0));
+  Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, Padding padding)
+      : Conv2d(parent, name, in, out, kernel, Stride(1), padding) {}
   Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options);
   Tensor operator()(const Arg& x);
   Tensor weight;

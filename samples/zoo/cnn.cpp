@@ -11,13 +11,13 @@ using namespace tapedeck;
 struct Cnn : Module {
   static constexpr int kDepth = 14;
   static constexpr std::int64_t kWidth = 16;
-  Conv2d stem{*this, "stem", 3, kWidth, 3, 1};
+  Conv2d stem{*this, "stem", 3, kWidth, 3, Padding(1)};
   std::vector<std::unique_ptr<Conv2d>> convs;
   Linear head{*this, "head", kWidth * 4 * 4, 10};
 
   Cnn() {
     for (int i = 1; i < kDepth; ++i)
-      convs.push_back(std::make_unique<Conv2d>(*this, fmt::format("conv{}", i), kWidth, kWidth, 3, 1));
+      convs.push_back(std::make_unique<Conv2d>(*this, fmt::format("conv{}", i), kWidth, kWidth, 3, Padding(1)));
   }
   Tensor operator()(const Tensor& x) {
     Tensor h = relu(stem(x));

@@ -15,14 +15,14 @@ using namespace tapedeck;
 struct DigitsNet : Module {
   static constexpr int kBlocks = 5;
   static constexpr std::int64_t kWidth = 24;
-  Conv2d stem{*this, "stem", 1, kWidth, 3, 1};
+  Conv2d stem{*this, "stem", 1, kWidth, 3, Padding(1)};
   std::vector<std::unique_ptr<Conv2d>> blocks;
   Linear fc{*this, "fc", kWidth * 4 * 4, 10};
   Dropout drop1{*this, "drop1", 0.05}, drop2{*this, "drop2", 0.2};
 
   DigitsNet() {
     for (int i = 1; i <= kBlocks; ++i)
-      blocks.push_back(std::make_unique<Conv2d>(*this, "block" + std::to_string(i), kWidth, kWidth, 3, 1));
+      blocks.push_back(std::make_unique<Conv2d>(*this, "block" + std::to_string(i), kWidth, kWidth, 3, Padding(1)));
   }
   Tensor operator()(const Tensor& x) {
     Tensor h = relu(stem(x));

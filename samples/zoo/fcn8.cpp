@@ -35,7 +35,7 @@ struct Fcn8 : Module {
     std::int64_t in = 3;
     for (std::size_t g = 0; g < 5; ++g)
       for (int i = 0; i < rows[g].convs; ++i) {
-        groups[g].add(net, "conv" + std::to_string(g + 1) + "_" + std::to_string(i + 1), in, rows[g].channels, 3, 1);
+        groups[g].add(net, "conv" + std::to_string(g + 1) + "_" + std::to_string(i + 1), in, rows[g].channels, 3, Padding(1));
         in = rows[g].channels;
       }
     return groups;

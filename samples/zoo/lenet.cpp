@@ -6,7 +6,7 @@ namespace {
 using namespace zoo;
 
 struct Lenet : Module {
-  Conv2d conv1{*this, "conv1", 1, 6, 5, 2}, conv2{*this, "conv2", 6, 16, 5};
+  Conv2d conv1{*this, "conv1", 1, 6, 5, Padding(2)}, conv2{*this, "conv2", 6, 16, 5};
   Linear fc1{*this, "fc1", 400, 120}, fc2{*this, "fc2", 120, 84}, fc3{*this, "fc3", 84, 10};
 
   Tensor operator()(const Tensor& x) {

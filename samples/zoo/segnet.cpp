@@ -34,7 +34,7 @@ struct Segnet : Module {
       for (int i = 0; i < kConvs[g] - (g == 0 ? 1 : 0); ++i)
         up[g].add(*this, numbered("up", g, i), channels[g], g > 0 && i == kConvs[g] - 1 ? channels[g - 1] : channels[g],
                   same_size(3));
-    head = std::make_unique<Conv2d>(*this, "head", o.width, kClasses, 3, 1);
+    head = std::make_unique<Conv2d>(*this, "head", o.width, kClasses, 3, Padding(1));
   }
   static std::string numbered(const char* what, int group, int i) {
     return what + std::to_string(group + 1) + "_" + std::to_string(i + 1);

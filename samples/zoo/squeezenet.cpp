@@ -12,7 +12,7 @@ struct Fire : Module {
       : Module(parent, name),
         squeeze(*this, "squeeze", in, narrow, 1),
         expand1(*this, "expand1", narrow, wide, 1),
-        expand3(*this, "expand3", narrow, wide, 3, 1) {}
+        expand3(*this, "expand3", narrow, wide, 3, Padding(1)) {}
   Tensor operator()(const Arg& x) {
     const ModuleScope scope(*this, x.site());
     const Tensor h = relu(squeeze(x));
@@ -21,7 +21,7 @@ struct Fire : Module {
 };
 
 struct Squeezenet : Module {
-  Conv2d stem{*this, "stem", 3, 64, 3, 0, 2};
+  Conv2d stem{*this, "stem", 3, 64, 3, Stride(2)};
   Fire fire2{*this, "fire2", 64, 16, 64}, fire3{*this, "fire3", 128, 16, 64};
   Fire fire4{*this, "fire4", 128, 32, 128}, fire5{*this, "fire5", 256, 32, 128};
   Fire fire6{*this, "fire6", 256, 48, 192}, fire7{*this, "fire7", 384, 48, 192};

@@ -23,7 +23,7 @@ struct Vgg : Module {
     std::int64_t in = 3;
     for (std::size_t g = 0; g < 5; ++g)
       for (int i = 0; i < kConvs[g]; ++i) {
-        groups[g].add(net, "conv" + std::to_string(g + 1) + "_" + std::to_string(i + 1), in, kVggChannels[g], 3, 1);
+        groups[g].add(net, "conv" + std::to_string(g + 1) + "_" + std::to_string(i + 1), in, kVggChannels[g], 3, Padding(1));
         in = kVggChannels[g];
       }
     return groups;

@@ -161,7 +161,7 @@ PROGRAM(character_lstm) {
 PROGRAM(skip_connections) {
   p.input({1, 2, 8, 8});
   struct Net : Module {
-    Conv2d down1{*this, "down1", 2, 3, 3, 1}, down2{*this, "down2", 3, 4, 3, 1, 2};
+    Conv2d down1{*this, "down1", 2, 3, 3, Padding(1)}, down2{*this, "down2", 3, 4, 3, Stride(2), Padding(1)};
     ConvTranspose2d up{*this, "up", 4, 3};
     Conv2d out{*this, "out", 6, 1, 1};
   };

@@ -50,7 +50,7 @@ PROGRAM(linear_layers) {
 PROGRAM(convolution_and_pools) {
   p.input({2, 2, 8, 8});
   struct Net : Module {
-    Conv2d c1{*this, "c1", 2, 3, 3, 1}, c2{*this, "c2", 3, 4, 3, 0, 2};
+    Conv2d c1{*this, "c1", 2, 3, 3, Padding(1)}, c2{*this, "c2", 3, 4, 3, Stride(2)};
   };
   Net& net = p.own<Net>();
   p.watch(net);

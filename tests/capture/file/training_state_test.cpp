@@ -240,6 +240,19 @@ TEST(TrainingState, PartsThatAreNotAskedForAreNoConcern) {
   EXPECT_EQ(report.unexpected, (std::vector<std::string>{"optimizer/adam.steps"}));
 }
 
+TEST(TrainingState, ATiedParameterIsSavedOnce) {
+  struct Tied : Module {
+    Linear fc{*this, "fc", 2, 2};
+    struct User : Module {
+      User(Module& parent, Tensor shared) : Module(parent, "user") { parameter("weight", std::move(shared)); }
+    } user{*this, fc.weight};
+  } saved, loaded;
+  const TemporaryFolder folder;
+  save_state(folder.file("s"), {.net = &saved});
+  EXPECT_TRUE(load_state(folder.file("s"), {.net = &loaded}).complete());
+  EXPECT_TRUE(bit_equal(loaded.fc.weight, saved.fc.weight));
+}
+
 TEST(TrainingState, RefusesOtherFiles) {
   const TemporaryFolder folder;
   const std::string path = folder.file("s");

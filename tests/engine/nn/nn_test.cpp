@@ -4,6 +4,7 @@
 #include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
+#include <type_traits>
 
 namespace tapedeck {
 namespace {
@@ -16,7 +17,7 @@ struct Inner : Module {
 struct Net : Module {
   Linear fc1{*this, "fc1", 4, 3};
   Inner inner{*this, "inner"};
-  Conv2d conv{*this, "conv", 2, 5, 3, 1};
+  Conv2d conv{*this, "conv", 2, 5, 3, Padding(1)};
 };
 
 TEST(Module, NamesItsParametersByPath) {
@@ -55,6 +56,23 @@ TEST(Module, LinearIsAProductAndASum) {
   EXPECT_TRUE(bit_equal(net.fc1(x), matmul(x, net.fc1.weight) + net.fc1.bias));
   EXPECT_EQ(net.fc1(normal({2, 5, 4})).shape(), (Shape{2, 5, 3}));
   EXPECT_EQ(net.conv(normal({2, 2, 6, 6})).shape(), (Shape{2, 5, 6, 6}));
+}
+
+// Lists of plain numbers were once in the order kernel, padding, stride. They do not compile.
+static_assert(std::is_constructible_v<Conv2d, Module&, const char*, int, int, int>);
+static_assert(!std::is_constructible_v<Conv2d, Module&, const char*, int, int, int, int>);
+static_assert(!std::is_constructible_v<Conv2d, Module&, const char*, int, int, int, int, int>);
+static_assert(std::is_constructible_v<Conv2d, Module&, const char*, int, int, int, Stride, Padding>);
+static_assert(!std::is_constructible_v<Conv2d, Module&, const char*, int, int, int, Padding, Stride>);
+
+TEST(Module, Conv2dTakesKernelStrideAndPadding) {
+  Module root;
+  Conv2d conv(root, "conv", 2, 5, 3, Stride(2), Padding(4));
+  EXPECT_EQ(conv.weight.shape(), (Shape{5, 2, 3, 3}));
+  EXPECT_EQ(conv(zeros({1, 2, 6, 7})).shape(), (Shape{1, 5, (6 + 8 - 3) / 2 + 1, (7 + 8 - 3) / 2 + 1}));
+  Conv2d strided(root, "strided", 2, 5, 3, Stride(3)), padded(root, "padded", 2, 5, 3, Padding(1));
+  EXPECT_EQ(strided(zeros({1, 2, 9, 9})).shape(), (Shape{1, 5, 3, 3}));
+  EXPECT_EQ(padded(zeros({1, 2, 9, 9})).shape(), (Shape{1, 5, 9, 9}));
 }
 
 TEST(Module, DropoutRestsOutsideTraining) {
