@@ -153,7 +153,7 @@ std::vector<Option> plan_options(ReplayOptions& o) {
 std::vector<Option> expect_options(ReplayOptions& o) {
   return {
       {.name = "--expect",
-       .metavar = "PLACE",
+       .metavar = "DIR|NAME=FILE",
        .to = &o.expected,
        .help = "Compare the outputs of the last step with these values, and exit with 1 if one differs: a folder as --output "
                "writes it, FILE.safetensors, FILE.npz or NAME=FILE.",
@@ -168,7 +168,7 @@ std::vector<Option> output_options(ReplayOptions& o) {
   return {
       {.name = "--output",
        .letter = 'o',
-       .metavar = "PLACE",
+       .metavar = "DIR|NAME=FILE",
        .to = &o.outputs,
        .help = "Write the outputs of the last step: to a folder, as NAME.npy each; to FILE.safetensors; or one of them as "
                "NAME=FILE, .npy or .safetensors.",
