@@ -248,9 +248,9 @@ class BenchRun {
   }
 
   void print_header() const {
-    std::printf("%-24s %7s %6s %10s %10s %10s %10s %11s %10s %8s %6s %10s %10s%s\n", "", "threads", "runs", "median ms", "p90",
-                "p99", "min", "in kernels", "outside", "outside", "busy", "planned", "observed",
-                threads_.size() > 1 ? "  speedup" : "");
+    answer(fmt::format("{:<24} {:>7} {:>6} {:>10} {:>10} {:>10} {:>10} {:>11} {:>10} {:>8} {:>6} {:>10} {:>10}{}\n", "",
+                       "threads", "runs", "median ms", "p90", "p99", "min", "in kernels", "outside", "outside", "busy",
+                       "planned", "observed", threads_.size() > 1 ? "  speedup" : ""));
   }
 
   void print_row(const BenchRow& row) const {

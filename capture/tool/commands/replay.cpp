@@ -153,7 +153,7 @@ std::vector<Option> plan_options(ReplayOptions& o) {
 std::vector<Option> expect_options(ReplayOptions& o) {
   return {
       {.name = "--expect",
-       .metavar = "PLACE",
+       .metavar = "DIR|NAME=FILE",
        .to = &o.expected,
        .help = "Compare the outputs of the last step with these values, and exit with 1 if one differs: a folder as --output "
                "writes it, FILE.safetensors, FILE.npz or NAME=FILE.",
@@ -168,7 +168,7 @@ std::vector<Option> output_options(ReplayOptions& o) {
   return {
       {.name = "--output",
        .letter = 'o',
-       .metavar = "PLACE",
+       .metavar = "DIR|NAME=FILE",
        .to = &o.outputs,
        .help = "Write the outputs of the last step: to a folder, as NAME.npy each; to FILE.safetensors; or one of them as "
                "NAME=FILE, .npy or .safetensors.",
@@ -217,11 +217,11 @@ class EagerCheck {
   }
 
   // The node is looked for in a step of its own, from the values before the step that differed.
-  void report(const Executor& executor, int threads, ReplaySummary* summary) const {
+  void report(const Executor& executor, const ReplayOptions& options, int threads, ReplaySummary* summary) const {
     summary->first_difference = difference_;
     summary->equal_to_eager = difference_.empty();
     summary->differing_step = differing_step_;
-    if (difference_.empty()) return;
+    if (difference_.empty() || options.device != "cpu") return;
     Progress progress("looking for the first node that differs");
     summary->differing_node = first_differing_node(executor.plan(), graph_, inputs_before_, state_before_, threads);
   }
@@ -435,7 +435,7 @@ int run(const ReplayOptions& options) {
   summary.planned_peak_bytes = executor.plan().peak_bytes;
   summary.observed_peak_bytes = executor.observed_peak_bytes();
   time_summary(&summary);
-  if (options.check_eager) check.report(executor, threads, &summary);
+  if (options.check_eager) check.report(executor, options, threads, &summary);
   const std::vector<NamedTensor> values =
       options.outputs.empty() && expected.empty() ? std::vector<NamedTensor>() : steps.values();
   if (!expected.empty()) summary.expected = compared(expected, values, options.tolerance);

@@ -63,12 +63,21 @@ std::vector<std::string> model_sizes(const TapeFile& file) {
   return model != file.metadata.end() && find_model(model->second) ? names : std::vector<std::string>();
 }
 
-bool same_structure(const Graph& a, const Graph& b) {
+enum class Constants : std::uint8_t { by_type, by_data };
+
+bool same_node(const Graph& a, const Graph& b, NodeId n, Constants constants) {
+  const Node &x = a.nodes[n], &y = b.nodes[n];
+  if (x.op != y.op) return false;
+  const bool is_constant = constants == Constants::by_type && a.literal(x) && b.literal(y);
+  return is_constant || same_attributes(a, x, b, y);
+}
+
+bool same_structure(const Graph& a, const Graph& b, Constants constants) {
   if (a.node_count() != b.node_count() || a.value_count() != b.value_count() || a.n_inputs != b.n_inputs ||
       a.outputs != b.outputs || a.refs != b.refs)
     return false;
   for (NodeId n = 0; n < a.node_count(); ++n)
-    if (a.nodes[n].op != b.nodes[n].op || !same_attributes(a, a.nodes[n], b, b.nodes[n])) return false;
+    if (!same_node(a, b, n, constants)) return false;
   for (ValueId v = 0; v < a.value_count(); ++v)
     if (a.values[v].name != b.values[v].name || a.values[v].type != b.values[v].type) return false;
   return true;
@@ -78,26 +87,31 @@ bool has_abstract_constant(const Graph& g) {
   return std::any_of(g.constants.begin(), g.constants.end(), [](const Literal& literal) { return !literal.data; });
 }
 
-// Types only, unless the graph has constants whose data only a step on real data makes.
-Graph recorded_graph(const std::string& model, ModelOptions options) {
-  options.abstract = true;
-  TapeFile file = record_tape(model, options);
-  if (!has_abstract_constant(file.captured)) return std::move(file.captured);
-  options.abstract = false;
+Graph recorded_graph(const std::string& model, ModelOptions options, bool abstract) {
+  options.abstract = abstract;
   return record_tape(model, options).captured;
+}
+
+// Types come first, since a file may claim any size; a step on real data is recorded only for the data of constants, and only
+// once the graph of the file is known to be of that size.
+bool is_recorded_by(const std::string& model, const ModelOptions& options, const Graph& captured) {
+  const Graph types = recorded_graph(model, options, true);
+  if (!same_structure(types, captured, Constants::by_type)) return false;
+  return !has_abstract_constant(types) || same_structure(recorded_graph(model, options, false), captured, Constants::by_data);
 }
 
 Graph recorded_again(TapeFile* file, const std::vector<Request>& requests) {
   const std::string model = file->metadata.at("model");
   ModelOptions options = recorded_options(file->metadata);
-  if (!same_structure(recorded_graph(model, options), file->captured))
+  if (!is_recorded_by(model, options, file->captured))
     throw UsageError(
         fmt::format("--dims: the graph is not, or no longer, the one that the model {} records; write INPUT@AXIS=SIZE", model));
   for (const Request& request : requests) {
     *size_of(&options, request.name) = request.size;
     file->metadata[request.name] = std::to_string(request.size);
   }
-  return recorded_graph(model, options);
+  Graph types = recorded_graph(model, options, true);
+  return has_abstract_constant(types) ? recorded_graph(model, options, false) : types;
 }
 
 // ---- by axes ----

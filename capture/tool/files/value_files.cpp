@@ -119,7 +119,9 @@ OutputPlaces::OutputPlaces(const std::vector<std::string>& places, std::vector<N
 
 void OutputPlaces::check(const Place& place) const {
   if (place.is_folder) {
-    const std::filesystem::path parent = std::filesystem::path(place.path).lexically_normal().parent_path();
+    std::filesystem::path folder = std::filesystem::path(place.path).lexically_normal();
+    if (!folder.has_filename()) folder = folder.parent_path();  // "out/"
+    const std::filesystem::path parent = folder.parent_path();
     std::error_code failed;
     if (std::filesystem::exists(place.path, failed) && !is_folder(place.path))
       throw FileError(fmt::format("{}: cannot write into it: it is no folder; for one file write NAME=FILE", place.path));

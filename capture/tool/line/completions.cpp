@@ -30,12 +30,27 @@ std::string quotable(const std::string& text, const char* escaped = "") {
 
 std::string bash_names(const Option& o) { return o.letter ? fmt::format("-{} {}", o.letter, o.name) : o.name; }
 
-std::string bash_value(const Option& o) {
-  const std::vector<std::string> words = words_for(o);
+std::string bash_offer(const std::vector<std::string>& words, bool with_files) {
   if (!words.empty())
-    return fmt::format("mapfile -t COMPREPLY < <(compgen {}-W '{}' -- \"$cur\")", takes_files(o) ? "-f " : "",
+    return fmt::format("mapfile -t COMPREPLY < <(compgen {}-W '{}' -- \"$cur\")", with_files ? "-f " : "",
                        fmt::join(words, " "));
-  return takes_files(o) ? "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")" : "COMPREPLY=()";
+  return with_files ? "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")" : "COMPREPLY=()";
+}
+
+std::string bash_value(const Option& o) { return bash_offer(words_for(o), takes_files(o)); }
+
+// What may stand at any place of the arguments; their order is not looked at.
+std::string bash_arguments(const std::vector<Option>& options) {
+  std::vector<std::string> words;
+  bool with_files = false, has_any = false;
+  for (const Option& o : options) {
+    if (!is_argument(o)) continue;
+    has_any = true;
+    with_files = with_files || takes_files(o);
+    const std::vector<std::string> more = words_for(o);
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  return has_any ? bash_offer(words, with_files) : "";
 }
 
 std::string bash_values(const std::string& command, const std::vector<Option>& options) {
@@ -54,12 +69,9 @@ std::string bash_values(const std::string& command, const std::vector<Option>& o
 
 std::string bash_line(const std::string& command, const std::vector<Option>& options) {
   std::string names = kHelpOption;
-  std::string values;
+  const std::string values = bash_arguments(options);
   for (const Option& o : options)
-    if (is_argument(o))
-      values = bash_value(o);
-    else
-      names += " " + bash_names(o);
+    if (!is_argument(o)) names += " " + bash_names(o);
   return fmt::format("    {}) names='{}'{} ;;\n", command, names,
                      values.empty() ? "" : "; [[ $cur != -* ]] && { " + values + "; return; }");
 }

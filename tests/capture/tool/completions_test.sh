@@ -79,6 +79,8 @@ complete_words plan --explain ''; offers peak
 complete_words plan -o one; offers one.tape
 complete_words record re; offers resnet152
 complete_words opt one.tape --pass cs; offers cse
+complete_words export ''; offers dot; offers jsonl; complete_words export dot one; offers one.tape; complete_words compare one.tape one; offers one.tape
+complete_words replay one.tape -o one; offers one.tape; complete_words replay one.tape --phase b; [ "$(cat offers)" = backward ] || fail "--phase b is completed to $(cat offers)"
 complete_words completions ''; offers fish
 complete_words plan --budget ''; [ -z "$(cat offers)" ] || fail "a size is completed to $(cat offers)"
 

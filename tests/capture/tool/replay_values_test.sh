@@ -44,6 +44,7 @@ expect 3 replay g.graph --input x=missing.raw; said 'missing.raw'
 
 # Outputs: a folder, a file of all, one by name; and the same places as what is expected.
 expect 0 replay g.graph --input x=a.raw -o out_1; quiet; answered 'wrote          out_1/s.npy'; answered 'wrote          out_1/y.npy'; rm -rf out_1
+expect 0 replay g.graph --input x=a.raw -o out_1/; [ -f out_1/y.npy ] || fail "a slash behind the name of a folder"; expect 0 replay g.graph --input x=a.raw -o out_1/ -o .; rm -rf out_1 y.npy s.npy
 expect 0 replay g.graph --input x=a.raw -o out.safetensors --output y=y.npy -o s=s.safetensors; quiet
 expect 0 replay g.graph --input x=a.raw -o folder_a; expect 0 replay g.graph --input x=steps/02.raw -o folder_b
 cmp -s y.npy folder_a/y.npy || fail "y.npy alone and y.npy of the folder differ"

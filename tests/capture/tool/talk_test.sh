@@ -38,13 +38,13 @@ except OSError:
 open("err", "wb").write(shown)
 sys.exit(code)
 P
-  python3 terminal.py "$tool" reduce g.graph --check 'sleep 1.4; false' --max-checks 1 || fail "reduce on a terminal exited $?"
+  python3 terminal.py "$tool" reduce g.graph --check 'sleep 0.7; false' --max-checks 1 || fail "reduce on a terminal exited $?"
   grep -qaE 'reduc[a-z]* 1 s|reduc[a-z]* [0-9]+ %' err || fail "nothing tells that reduce is at work: $(cat -v err)"
   answered 'graph g'; grep -qa $'\r' out && fail "progress is in the answer"
   tail -c 5 err | grep -qaF $'\033[K' || [ "$(tail -c 1 err)" = "" ] || fail "the line stays: $(cat -v err)"
-  python3 terminal.py "$tool" reduce g.graph --check 'sleep 1.4; false' --max-checks 1 -q || fail "reduce -q on a terminal exited $?"
+  python3 terminal.py "$tool" reduce g.graph --check 'sleep 0.7; false' --max-checks 1 -q || fail "reduce -q on a terminal exited $?"
   grep -qaE '[0-9] (s|%)' err && fail "-q shows progress: $(cat -v err)"
 fi
-"$tool" reduce g.graph --check 'sleep 1.4; false' --max-checks 1 > out 2> err || fail "reduce exited $?"
+"$tool" reduce g.graph --check 'sleep 0.7; false' --max-checks 1 > out 2> err || fail "reduce exited $?"
 grep -qa $'\r' err && fail "progress without a terminal: $(cat -v err)"
 finish
