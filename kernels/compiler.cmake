@@ -87,10 +87,7 @@ find_program(TAPEDECK_CCACHE ccache)
 if(TAPEDECK_CCACHE)
   foreach(language CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      # ccache caches precompiled headers only with this sloppiness. Comments count: g++ takes a header for another one than
-      # the precompiled one if any byte of it differs, so a precompiled header from the cache must have the same comments.
-      set(CMAKE_${language}_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_COMMENTS=1 ${TAPEDECK_CCACHE})
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/kernels/compile_cached.sh ${TAPEDECK_CCACHE})
     endif()
   endforeach()
 endif()

@@ -66,7 +66,9 @@ std::string TensorElements::text(std::int64_t i) const {
   }
 }
 
-bool TensorElements::same_bits(std::int64_t i, const TensorElements& other) const { return std::memcmp(at(i), other.at(i), size_) == 0; }
+bool TensorElements::same_bits(std::int64_t i, const TensorElements& other) const {
+  return std::memcmp(at(i), other.at(i), size_) == 0;
+}
 
 TensorStatistics statistics(const Tensor& tensor) {
   const TensorElements elements(tensor);
