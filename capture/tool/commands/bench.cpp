@@ -10,6 +10,7 @@
 
 #include <tapedeck/capture/measure/bench.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/eager/threads.h>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace tapedeck::tool {
@@ -182,7 +182,7 @@ class BenchRun {
   }
 
  private:
-  static int all_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+  static int all_threads() { return thread_count(); }
 
   // Ctrl-C ends recording, planning and loops inside a step by Cancelled, and steps between two nodes.
   int one_or_interrupted(const std::string& name, double before) {

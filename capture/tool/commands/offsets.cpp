@@ -9,6 +9,7 @@
 #include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/planner/place/buffers_csv.h>
 #include <tapedeck/capture/planner/place/check_placement.h>
+#include <tapedeck/engine/eager/threads.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <thread>
 
 namespace tapedeck::tool {
 
@@ -128,7 +128,7 @@ PlaceOptions options_of(const OffsetsOptions& request) {
   if (!request.capacity.empty()) how.capacity = size_given("--capacity", request.capacity);
   if (!request.chunk.empty() && (how.chunk_bytes = size_given("--chunk", request.chunk)) == 0)
     throw UsageError("--chunk 0: an arena needs at least one byte; give a size such as 64MiB");
-  how.threads = request.threads > 0 ? request.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  how.threads = request.threads > 0 ? request.threads : thread_count();
   how.cancel = &interrupted();
   return how;
 }

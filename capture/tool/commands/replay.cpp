@@ -16,15 +16,16 @@
 #include <tapedeck/capture/explain/memory_snapshot.h>
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/formats/tensor_files.h>
+#include <tapedeck/capture/measure/resident.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/engine/eager/threads.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace tapedeck::tool {
@@ -317,7 +318,7 @@ int thread_count(const ReplayOptions& options) {
   if (options.profile && options.threads > 1)
     throw UsageError("--profile times the nodes on one thread; leave --threads out, or give --threads 1");
   if (options.profile) return 1;
-  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return options.threads > 0 ? options.threads : tapedeck::thread_count();
 }
 
 // As many steps as the inputs have files. All that have several must have the same number.
@@ -434,6 +435,7 @@ int run(const ReplayOptions& options) {
   steps.run(&summary);
   summary.planned_peak_bytes = executor.plan().peak_bytes;
   summary.observed_peak_bytes = executor.observed_peak_bytes();
+  summary.resident_peak_bytes = resident_peak_bytes();
   time_summary(&summary);
   if (options.check_eager) check.report(executor, options, threads, &summary);
   const std::vector<NamedTensor> values =

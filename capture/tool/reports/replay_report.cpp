@@ -111,6 +111,7 @@ std::string replay_report(const ReplaySummary& s) {
   j["steps"] = s.steps;
   j["planned_peak_bytes"] = s.planned_peak_bytes;
   j["observed_peak_bytes"] = s.observed_peak_bytes;
+  j["resident_peak_bytes"] = s.resident_peak_bytes >= 0 ? Json(s.resident_peak_bytes) : Json(nullptr);
   j["step_ms"] = {{"median", s.median_ms}, {"min", s.min_ms}, {"max", s.max_ms}};
   j["step_times_ms"] = s.step_ms;
   if (!s.phase_ms.empty()) {
@@ -135,6 +136,8 @@ std::string replay_text(const std::string& path, const ReplaySummary& s) {
                                  s.threads, s.threads == 1 ? "" : "s");
   text += fmt::format("  planned peak   {}\n  observed peak  {}\n", human_size(s.planned_peak_bytes),
                       human_size(s.observed_peak_bytes));
+  if (s.resident_peak_bytes >= 0)
+    text += fmt::format("  resident peak  {}, all of this process\n", human_size(s.resident_peak_bytes));
   text += fmt::format("  step           median {:.3f} ms, min {:.3f}, max {:.3f}\n", s.median_ms, s.min_ms, s.max_ms);
   for (const auto& [phase, ms] : s.phase_ms)
     text += fmt::format("  {:<14} {:.3f} ms in the last step\n", phase_name(phase), ms);

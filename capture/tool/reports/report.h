@@ -50,6 +50,7 @@ struct ReplaySummary {
   std::int64_t steps = 0;
   std::int64_t planned_peak_bytes = 0;
   std::int64_t observed_peak_bytes = 0;
+  std::int64_t resident_peak_bytes = -1;  // of the process, until the last step; -1: not known
   double median_ms = 0, min_ms = 0, max_ms = 0;
   std::optional<bool> equal_to_eager;
   std::optional<ProfileTable> profile;
