@@ -7,6 +7,7 @@
 // have filled the free lists, it makes no system allocation either.
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
+#include <tapedeck/engine/eager/eager_profile.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/interruption.h>
@@ -166,7 +167,15 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
     call.workspace_bytes = static_cast<std::size_t>(workspace.bytes());
     if (runs_in_f32(op, in_types, out_types)) call.f32_kernel = std::exchange(kernel, kernels::run_in_f32);
   }
-  kernel(call);
+  if (eager_profile_is_on()) {
+    std::int64_t bytes = 0;
+    for (int i = 0; i < n; ++i) bytes += in[i]->type().bytes();
+    for (int i = 0; i < n_out; ++i) bytes += out[i]->type().bytes();
+    const EagerTimer timer(op.name, site, bytes);
+    kernel(call);
+  } else {
+    kernel(call);
+  }
   if (const char* what = fault.what.load())
     throw ExecutionError(error_text(op.name, fmt::format("{} ({})", what, fault.value.load()), site));
 }
