@@ -33,6 +33,15 @@ if(EXISTS ${tool})
     message(FATAL_ERROR "a bad library is exit code 3, not ${rc}")
   endif()
 endif()
+# The project that the tool writes builds, trains and saves a step that the tool replays.
+if(EXISTS ${tool})
+  run(${tool} new ${WORK}/fresh)
+  run(${CMAKE_COMMAND} -G Ninja -S ${WORK}/fresh -B ${WORK}/fresh/build -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${CXX}
+      -DCMAKE_BUILD_TYPE=${BUILD_TYPE} -DCMAKE_CXX_FLAGS=${flags})
+  run(${CMAKE_COMMAND} --build ${WORK}/fresh/build)
+  execute_process(COMMAND ${WORK}/fresh/build/fresh WORKING_DIRECTORY ${WORK}/fresh COMMAND_ERROR_IS_FATAL ANY)
+  run(${tool} replay ${WORK}/fresh/fresh.tape --check-eager)
+endif()
 # The installed programs find the installed library.
 foreach(program tapedeck tapedeck-viewer)
   if(EXISTS ${WORK}/prefix/bin/${program})
