@@ -14,12 +14,14 @@
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/checkpoint.h>
+#include <tapedeck/engine/eager/eager_profile.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/eager/print.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/engine/eager/threads.h>
+#include <tapedeck/engine/gradient/check_gradients.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/nn/nn.h>
