@@ -54,7 +54,7 @@ while read -r command; do
   done
 done < commands
 [ "$paged" = "$options" ] || fail "the page was asked for $paged of $options options"
-grep -nE "^'|^\.[^A-Zn-f]" tapedeck.1 && fail "a line begins like a request"
+grep -nE "^'|^\.[^A-Znf]" tapedeck.1 && fail "a line begins like a request"
 for program in 'groff -man -ww -z' 'mandoc -T lint -W error'; do
   if command -v ${program%% *} > /dev/null; then $program tapedeck.1 > lint 2>&1; [ -s lint ] && fail "$program: $(head -3 lint)"; fi
 done
