@@ -29,9 +29,9 @@ bool is_whole_number(const std::string& text) {
 
 std::string number_text(double value) { return fmt::format("{}", static_cast<std::int64_t>(value)); }
 
-// "1 to 4096"; limits that are no whole numbers print as they are.
+// "1 to 4096"; limits that are no whole numbers, or are larger than an i64, print as they are.
 std::string limits_text(const Option& o) {
-  const auto text = [](double v) { return v == std::floor(v) ? number_text(v) : fmt::format("{}", v); };
+  const auto text = [](double v) { return v == std::floor(v) && std::fabs(v) < 9e18 ? number_text(v) : fmt::format("{}", v); };
   return fmt::format("{} to {}", text(o.least), text(o.most));
 }
 
