@@ -1,4 +1,4 @@
-// The memory of eager tensors: how much is in use, how much was, and how to give back what is not.
+// The memory of eager tensors: the bytes in use, the most bytes that were in use, and a function that frees unused blocks.
 #pragma once
 
 #include <tapedeck/engine/eager/allocator.h>
@@ -8,8 +8,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Of all tensors of the process. Bytes are those that tensors asked for. The memory of replays is counted by their executors
-// (Executor::observed_peak_bytes). Thread safe.
+// Returns the bytes that all tensors of the process hold now and held at most. Rounding by the allocator is not counted, and
+// neither is the memory of replays, which executors count (Executor::observed_peak_bytes). Thread safe.
 inline MemoryStats memory_stats() { return Allocator::host().stats(); }
 
 // Gives the memory of tensors that are gone back to the system. It is kept otherwise, for the next tensors. Returns its bytes.

@@ -33,7 +33,7 @@ class InputSequence {
   bool is_single_ = false;  // the stream held one value
 };
 
-// What stands behind NAME= on the command line.
+// The value that the user writes behind NAME= on the command line.
 struct GivenInput {
   Tensor value;                             // for all steps, or
   std::unique_ptr<InputSequence> sequence;  // a new one for each

@@ -39,7 +39,7 @@ std::string bash_offer(const std::vector<std::string>& words, bool with_files) {
 
 std::string bash_value(const Option& o) { return bash_offer(words_for(o), takes_files(o)); }
 
-// What may stand at any place of the arguments; their order is not looked at.
+// The words that the shell offers for an argument. They are the same for every argument of a command, whatever its place.
 std::string bash_arguments(const std::vector<Option>& options) {
   std::vector<std::string> words;
   bool with_files = false, has_any = false;
