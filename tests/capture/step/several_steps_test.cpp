@@ -5,6 +5,8 @@
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
 
+#include <tapedeck/tests/capture/step/dropout_net.h>
+
 #include <gtest/gtest.h>
 
 namespace tapedeck {
@@ -12,14 +14,8 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-struct Net : Module {
-  Linear in{*this, "in", 3, 8}, out{*this, "out", 8, 2};
-  Dropout drop{*this, "drop", 0.5};
-  Tensor operator()(const Tensor& x) { return out(drop(tanh(in(x)))); }
-};
-
 struct Training {
-  Net net;
+  testing::DropoutNet net;
   AdamW optimizer{net.parameters(), {.lr = 1e-2}};
 
   Tensor loss(const Tensor& x, const Tensor& y) { return mean(square(net(x) - y)); }

@@ -11,6 +11,7 @@
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/ops/ops.h>
 
+#include <tapedeck/tests/capture/step/dropout_net.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -19,15 +20,9 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-struct Net : Module {
-  Linear in{*this, "in", 3, 8}, out{*this, "out", 8, 2};
-  Dropout drop{*this, "drop", 0.5};
-  Tensor operator()(const Tensor& x) { return out(drop(tanh(in(x)))); }
-};
-
 // A net that trains, and its step.
 struct Training {
-  Net net;
+  testing::DropoutNet net;
   AdamW optimizer{net.parameters(), {.lr = 1e-2}};
   Tensor x = normal({5, 3}), y = normal({5, 2});
 
