@@ -2,6 +2,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
@@ -19,13 +20,15 @@ namespace {
 
 struct NewOptions {
   std::string path;
+  bool json = false;
 };
 
 std::vector<Option> table(NewOptions& o) {
   return {{.name = "NAME",
            .to = &o.path,
            .help = "The folder to make. Its last part is the name of the project.",
-           .required = true}};
+           .required = true},
+          json_option(&o.json)};
 }
 
 constexpr std::string_view kCMake = R"(cmake_minimum_required(VERSION 3.25)
@@ -142,6 +145,10 @@ int run(const NewOptions& request) {
   folder.write("main.cpp", filled(kMain, name));
   folder.write("README.md", filled(kReadme, name));
   folder.keep();
+  if (request.json) {
+    answer(new_report(name, path.string(), {"CMakeLists.txt", "main.cpp", "README.md"}));
+    return kOk;
+  }
   answer(fmt::format(
       "wrote {0}/CMakeLists.txt, main.cpp and README.md\nbuild it: cmake -B {0}/build -S {0} && cmake --build {0}/build\n",
       path.string()));

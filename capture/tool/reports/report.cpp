@@ -133,6 +133,10 @@ std::string export_report(const std::string& format, const Graph& graph, const s
                   {"text", path.empty() ? Json(text) : Json(nullptr)}});
 }
 
+std::string new_report(const std::string& project, const std::string& folder, const std::vector<std::string>& files) {
+  return text_of({{"schema", "tapedeck.new/1"}, {"project", project}, {"folder", folder}, {"files", files}});
+}
+
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems) {
   return text_of({{"schema", "tapedeck.verify/1"}, {"file", path}, {"ok", problems.empty()}, {"problems", problems}});
 }

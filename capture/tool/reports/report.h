@@ -143,6 +143,7 @@ std::string passes_report(const std::vector<const Pass*>& passes);              
 std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted,
                           const std::string& text);  // pass_report.cpp
 std::string export_report(const std::string& format, const Graph& graph, const std::string& path, const std::string& text);
+std::string new_report(const std::string& project, const std::string& folder, const std::vector<std::string>& files);
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
 std::string models_report(const std::vector<ModelSummary>& models);
 std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp

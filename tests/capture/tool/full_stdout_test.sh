@@ -19,6 +19,7 @@ arguments_of() {
     reduce) echo 'reduce g.graph --expect-exit 0 --max-checks 2 --check true' ;;
     completions) echo completions bash ;;
     man) echo man ;;
+    new) rm -rf project; echo new project ;;  # it writes over nothing
     export) echo export dot m.tape ;;
     compare) echo compare m.tape m.tape ;;
     models | ops | settings | devices) echo "$1" ;;
@@ -36,14 +37,18 @@ full() {
 
 expect 0 --help
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out | grep -v '^view$' > commands  # `view` prints nothing
-[ "$(wc -l < commands)" = 20 ] || fail "the help lists $(wc -l < commands) commands beside view"
+[ "$(wc -l < commands)" = 21 ] || fail "the help lists $(wc -l < commands) commands beside view"
 full --help; full --version; full plan --help
 while read -r command; do
-  read -ra line <<< "$(arguments_of "$command")"
-  expect 0 "${line[@]}"
-  full "${line[@]}"
-  case $command in completions | man) continue ;; esac
-  full "${line[@]}" --json
+  for try in expect full json; do
+    read -ra line <<< "$(arguments_of "$command")"
+    case $try-$command in
+      expect-*) expect 0 "${line[@]}" ;;
+      full-*) full "${line[@]}" ;;
+      json-completions | json-man) ;;
+      json-*) full "${line[@]}" --json ;;
+    esac
+  done
 done < commands
 full plan m.tape --csv -
 full offsets list.csv -o -

@@ -13,6 +13,7 @@ echo mine > first/main.cpp
 expect 3 new first; said "first: it is there already"
 grep -qx mine first/main.cpp || fail "the program was written over"
 mkdir other; expect 0 new other/second/; grep -q 'project(second' other/second/CMakeLists.txt || fail "$(ls other)"
+expect 0 new other/third --json; answered '"project": "third"'; answered '"folder": "other/third"'
 expect 3 new no/such/folder; said "cannot make the folder"; absent no
 for wrong in '' . .. 'two words' 1st 'a;b' test '$x' "x'y"; do expect 2 new "$wrong"; done; said "cannot name a project"
 expect 2 new; said "NAME is missing"
