@@ -54,10 +54,14 @@ function(tapedeck_tests name folder)
     endif()
   endforeach()
   target_link_libraries(${name} PRIVATE GTest::gtest fmt::fmt)
-  # Half of the time of compiling a test goes into reading these headers.
-  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <fmt/format.h> <vector> <string>)
-  if(NOT folder STREQUAL "kernels")
-    target_precompile_headers(${name} PRIVATE <tapedeck/engine/ops/ops.h>)
+  # Half of the time of compiling a test goes into reading these headers. One target precompiles them for all that are compiled alike; the
+  # tests of the kernels see no header of the engine, and those of the viewer are compiled with the flags of Qt.
+  if(folder STREQUAL "kernels")
+    target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <fmt/format.h> <vector> <string>)
+  elseif(TARGET tests_engine AND NOT ARG_OWN_MAIN)
+    target_precompile_headers(${name} REUSE_FROM tests_engine)
+  else()
+    target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <fmt/format.h> <vector> <string> <tapedeck/engine/ops/ops.h>)
   endif()
   target_compile_options(${name} PRIVATE -O0 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   foreach(source IN LISTS sources)
