@@ -48,7 +48,8 @@ struct Command {
   std::function<int()> run;
 };
 
-std::vector<const Command*> all_commands();  // by group, then by name
+std::vector<const Command*> all_commands();      // by group, then by name
+bool runs_user_program(const Command& command);  // it has an option that takes the rest of the line (Several::rest)
 const Command* find_command(const std::string& name);
 
 // How much the program says beside its answer. Every command has the options that set this.
