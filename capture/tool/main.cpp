@@ -59,8 +59,6 @@ Failure current_failure() {
     return {kNoDevice, e.what()};
   } catch (const InfeasibleError& e) {
     return {kInfeasible, e.what()};
-  } catch (const BudgetError& e) {
-    return {kInfeasible, e.what()};
   } catch (const ExecutionError& e) {
     return {kExecution, e.what()};
   } catch (const CaptureError& e) {

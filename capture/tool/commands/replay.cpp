@@ -398,7 +398,7 @@ int run(const ReplayOptions& options) {
   const bool keeps_plan = file.plan && options.chunk.empty() && options.budget.empty() && options.phase.empty();
   const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   Plan plan = choose_plan(options, file, threads, costs);
-  if (!plan.feasible) throw BudgetError(plan.infeasible_reason);
+  if (!plan.feasible) throw infeasible_error("", plan);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   // On the CPU the state stays where it was read to, unless the eager run needs the values before the first step.

@@ -28,12 +28,6 @@ enum ExitCode : int {
   kInterrupted = 130
 };
 
-// A budget or a capacity that cannot be met, where a command has no other answer.
-class BudgetError : public Error {
- public:
-  using Error::Error;
-};
-
 // The headings of the help, in this order.
 enum class CommandGroup : std::uint8_t { record, plan, replay, graphs, lists };
 inline constexpr int kCommandGroups = 5;
