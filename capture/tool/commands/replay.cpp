@@ -371,7 +371,8 @@ void save(const ReplayOptions& options, const Executor& executor, const Start& s
   const std::vector<std::string> names = executor.state_names();
   for (std::size_t i = 0; i < names.size(); ++i)
     file->state[names[i]] = use == StateUse::bound ? start.state[i] : executor.state(names[i]);
-  options.save.ends_with(".safetensors") ? save_safetensors(options.save, file->state) : save_tape(options.save, *file);
+  options.save.ends_with(".safetensors") ? save_safetensors(options.save, file->state, {{"tapedeck.weights", "1"}})
+                                         : save_tape(options.save, *file);
 }
 
 std::vector<ExpectedCheck> compared(const std::vector<ExpectedValue>& expected, const std::vector<NamedTensor>& values,
