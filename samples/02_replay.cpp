@@ -35,7 +35,7 @@ int main() {
     if (i % 50 == 0) std::printf("step %3d  loss %.4f\n", i, loss);
   }
   std::printf("recorded %d times, replayed %d times\n", step.recordings(), step.replays());
-  step.save("step.tape");  // the graph, the plan and the state as it is now: build/bin/tapedeck-viewer step.tape
+  step.save("step.tape");  // the graph, the plan and the state as it is now: tapedeck-viewer step.tape
 
   // The program prints:
   // step   0  loss 1.3996

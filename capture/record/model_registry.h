@@ -22,6 +22,8 @@ struct ModelOptions {
   std::string optimizer = {};  // "sgd" or "adamw"
   bool abstract = false;       // types only: no data is made, nothing is computed
   std::uint64_t seed = 42;
+  std::string weights =
+      {};  // a safetensors file whose weights take the place of those drawn from the seed; not with `abstract`
 };
 
 struct Model {

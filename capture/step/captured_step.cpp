@@ -18,6 +18,7 @@
 #include <tapedeck/capture/step/function_recorder.h>
 #include <tapedeck/capture/step/recording_cache.h>
 #include <tapedeck/capture/step/replay_recording.h>
+#include <tapedeck/capture/step/save_for_view.h>
 #include <tapedeck/capture/step/size_families.h>
 #include <tapedeck/capture/step/step_monitors.h>
 #include <tapedeck/engine/eager/recorder.h>
@@ -272,7 +273,9 @@ struct CapturedStep::Impl {
 
 CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options)
     : impl_(std::make_unique<Impl>(std::move(fn), options)) {}
-CapturedStep::~CapturedStep() = default;
+CapturedStep::~CapturedStep() {
+  if (impl_) save_for_view(*this);
+}
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
 CapturedStep& CapturedStep::operator=(CapturedStep&&) noexcept = default;
 

@@ -59,6 +59,8 @@ struct CapturedStepOptions {
 class CapturedStep {
  public:
   CapturedStep(StepFunction fn, CapturedStepOptions options = {});
+  // Where the environment variable TAPEDECK_SAVE_STEP names a .tape file, the program that ran last is saved there, so that
+  // `tapedeck run --view` can show it. Never throws: a step that cannot be saved is a warning on stderr.
   ~CapturedStep();
   CapturedStep(CapturedStep&&) noexcept;
   CapturedStep& operator=(CapturedStep&&) noexcept;

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -39,7 +40,8 @@ int run(Words words) {
   }
   catch_signals();
   for (const std::string& library : program().op_libraries) load_ops(library);
-  const Working working(parsed.command->name);
+  std::optional<Working> working;
+  if (!runs_user_program(*parsed.command)) working.emplace(parsed.command->name);  // else the terminal is the program's
   return parsed.command->run();
 }
 
@@ -56,8 +58,6 @@ Failure current_failure() {
   } catch (const DeviceError& e) {
     return {kNoDevice, e.what()};
   } catch (const InfeasibleError& e) {
-    return {kInfeasible, e.what()};
-  } catch (const BudgetError& e) {
     return {kInfeasible, e.what()};
   } catch (const ExecutionError& e) {
     return {kExecution, e.what()};
@@ -100,6 +100,7 @@ int main(int argc, char** argv) {
     finish_answer();
     return code;
   } catch (...) {
-    return report(current_failure(), words.subspan(1));
+    const int own = count_own_words(argc, argv);
+    return report(current_failure(), words.first(static_cast<std::size_t>(own)).subspan(1));
   }
 }

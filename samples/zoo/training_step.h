@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/samples/zoo/load_model_weights.h>
 #include <tapedeck/tapedeck.h>
 
 #include <functional>
@@ -31,7 +32,8 @@ Tensor sample_images(const ModelOptions& options, std::int64_t channels);  // [b
 Captured capture_training(const std::string& name, const ModelOptions& options, const std::vector<Tensor>& parameters,
                           const std::vector<Sample>& samples, const std::function<Tensor(const std::vector<Tensor>&)>& loss);
 
-// Makes the net, from the options if its constructor takes them; the parameters are drawn, or abstract. Then
+// Makes the net, from the options if its constructor takes them; the parameters are drawn, or abstract, or those of the
+// file options.weights. Then
 // make_samples(options) makes the inputs, and loss(net, inputs) computes the loss of the captured training step:
 //     record_training<Net>(
 //         "lm", options,
@@ -47,6 +49,7 @@ Captured record_training(const std::string& name, const ModelOptions& options, M
     else
       return std::make_unique<Net>();
   }();
+  if (!options.weights.empty()) load_model_weights(*net, name, options.weights);
   const std::vector<Sample> samples = make_samples(options);
   return capture_training(name, options, net->parameters(), samples,
                           [&](const std::vector<Tensor>& in) { return loss(*net, in); });

@@ -207,7 +207,7 @@ class BenchRun {
       start = starting_values(subject.file, {{}, {}, options_.seed});
     }
     if (!plan->feasible) {
-      if (rows_.empty()) throw BudgetError(fmt::format("{}: {}", name, plan->infeasible_reason));
+      if (rows_.empty()) throw infeasible_error("", *plan, name + ": ");
       std::fprintf(stderr, "tapedeck: %s: %s\n", name.c_str(), plan->infeasible_reason.c_str());
       return kInfeasible;
     }

@@ -78,7 +78,9 @@ std::string graph_text(const GraphSummary& s) {
   }
   text += fmt::format("phases: {}\n", phases.empty() ? "none" : phases);
   text += fmt::format("flops: {} a step{}{}\n", flops_text(s.flops), flops.empty() ? "" : ": " + flops,
-                      s.has_regions ? "; without those inside of loops and branches" : "");
+                      s.flops_per_pass > 0 ? fmt::format("; and {} in each pass of the loops that run until a condition fails",
+                                                         flops_text(s.flops_per_pass))
+                                           : "");
   text += fmt::format("ops: {} kinds\n", s.ops.size());
   for (const OpCount& op : s.ops)
     text += fmt::format("  {:<32} {:>6}  {:>14}{}\n", op.name, op.nodes, op.flops > 0 ? flops_text(op.flops) : "-",

@@ -1,4 +1,7 @@
 // new: writes a project that uses Tapedeck, ready to be built: CMakeLists.txt, main.cpp, README.md.
+//
+// The program is samples/02_replay.cpp, which saves its step to a file of the project's name; the other files are in
+// new_project/, with @NAME@ for the name. CMake puts their texts into new_project.h in the build tree.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/terminal.h>
@@ -8,6 +11,8 @@
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
+
+#include <new_project.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -31,66 +36,6 @@ std::vector<Option> table(NewOptions& o) {
           json_option(&o.json)};
 }
 
-constexpr std::string_view kCMake = R"(cmake_minimum_required(VERSION 3.25)
-project(@NAME@ LANGUAGES CXX)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-find_package(tapedeck 0.1 REQUIRED)
-add_executable(@NAME@ main.cpp)
-target_link_libraries(@NAME@ PRIVATE tapedeck::tapedeck)
-)";
-
-constexpr std::string_view kMain =
-    R"(// A net learns a rule. The training step is written as eager code; its third call replays a plan of what the first two did.
-#include <tapedeck/tapedeck.h>
-
-#include <cstdio>
-
-using namespace tapedeck;
-
-struct Net : Module {
-  Linear in{*this, "in", 16, 64}, out{*this, "out", 64, 4};
-  Tensor operator()(const Tensor& x) { return out(relu(in(x))); }
-};
-
-int main() {
-  manual_seed(1);
-  Net net;
-  AdamW optimizer(net.parameters(), {.lr = 3e-3});
-  const Tensor x = normal({512, 16});
-  const Tensor y = cast(argmax(matmul(x, normal({16, 4}))), DType::i32);  // the rule
-
-  CapturedStep step = capture(
-      [&](const std::vector<Tensor>& in) {
-        const Tensor loss = cross_entropy(net(in[0]), in[1]);
-        backward(loss);
-        optimizer.step();
-        optimizer.zero_grad();
-        return std::vector<Tensor>{loss};
-      },
-      {.input_names = {"x", "y"}, .output_names = {"loss"}});
-
-  for (int i = 0; i <= 100; ++i) {
-    const Tensor loss = step({x, y})[0];
-    if (i % 20 == 0) std::printf("step %3d  loss %.4f\n", i, loss.item());
-  }
-  step.save("@NAME@.tape");  // tapedeck plan, tapedeck replay and tapedeck-viewer read it
-}
-)";
-
-constexpr std::string_view kReadme = R"(# @NAME@
-
-    cmake -B build -DCMAKE_PREFIX_PATH=/where/tapedeck/is/installed
-    cmake --build build
-    build/@NAME@                               # trains, and writes @NAME@.tape
-
-    tapedeck info @NAME@.tape                  # what the captured step consists of
-    tapedeck plan @NAME@.tape --budget 70% -o p.tape
-    tapedeck replay p.tape --check-eager
-    tapedeck-viewer p.tape
-)";
-
 bool is_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   return !name.empty() && letter(name[0]) && name != "test" && name != "install" && name != "all" && name != "clean" &&
@@ -98,13 +43,13 @@ bool is_name(std::string_view name) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
 }
 
-std::string filled(std::string_view text, const std::string& name) {
-  constexpr std::string_view kMark = "@NAME@";
-  std::string out(text);
-  for (std::size_t at = out.find(kMark); at != out.npos; at = out.find(kMark, at + name.size()))
-    out.replace(at, kMark.size(), name);
-  return out;
+std::string replaced(std::string text, std::string_view what, const std::string& by) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+  return text;
 }
+std::string filled(std::string_view text, const std::string& name) { return replaced(std::string(text), "@NAME@", name); }
+std::string program(const std::string& name) { return replaced(std::string(kNewProgram), "step.tape", name + ".tape"); }
 
 // Makes the folder, and removes it again unless all files were written.
 class NewFolder {
@@ -141,9 +86,9 @@ int run(const NewOptions& request) {
     throw UsageError(fmt::format("new: '{}' cannot name a project: take letters, digits, '_' and '-', a letter first", name));
   const StopAtInterrupt stop;
   NewFolder folder(path);
-  folder.write("CMakeLists.txt", filled(kCMake, name));
-  folder.write("main.cpp", filled(kMain, name));
-  folder.write("README.md", filled(kReadme, name));
+  folder.write("CMakeLists.txt", filled(kNewCMake, name));
+  folder.write("main.cpp", program(name));
+  folder.write("README.md", filled(kNewReadme, name));
   folder.keep();
   if (request.json) {
     answer(new_report(name, path.string(), {"CMakeLists.txt", "main.cpp", "README.md"}));

@@ -54,6 +54,14 @@ std::vector<Option> other_options(RecordOptions& o) {
        .fallback = "the optimizer of the model",
        .choices = {"sgd", "adamw"}},
       {.name = "--seed", .metavar = "N", .to = &o.options.seed, .help = "The seed of parameters and sample data."},
+      {.name = "--weights",
+       .metavar = "FILE",
+       .to = &o.options.weights,
+       .help =
+           "The weights before the step: a .tape, a file of `replay --save`, or a safetensors file with PyTorch's names. Every "
+           "weight of the model must be there, and nothing else.",
+       .fallback = "drawn from the seed",
+       .excludes = "--abstract"},
       {.name = "--abstract",
        .to = &o.options.abstract,
        .help = "Record types only: this takes no memory and computes nothing."},
@@ -84,7 +92,7 @@ std::vector<Option> table(RecordOptions& o) {
 
 int run(const RecordOptions& request) {
   const StopAtInterrupt stop;
-  check_outputs({}, {{"-o", request.output}});
+  check_outputs({request.options.weights}, {{"-o", request.output}});
   Captured captured;
   const TapeFile file = record_tape(request.model, request.options, &captured);
   save_tape(request.output, file);

@@ -371,7 +371,8 @@ void save(const ReplayOptions& options, const Executor& executor, const Start& s
   const std::vector<std::string> names = executor.state_names();
   for (std::size_t i = 0; i < names.size(); ++i)
     file->state[names[i]] = use == StateUse::bound ? start.state[i] : executor.state(names[i]);
-  options.save.ends_with(".safetensors") ? save_safetensors(options.save, file->state) : save_tape(options.save, *file);
+  options.save.ends_with(".safetensors") ? save_safetensors(options.save, file->state, {{"tapedeck.weights", "1"}})
+                                         : save_tape(options.save, *file);
 }
 
 std::vector<ExpectedCheck> compared(const std::vector<ExpectedValue>& expected, const std::vector<NamedTensor>& values,
@@ -398,7 +399,7 @@ int run(const ReplayOptions& options) {
   const bool keeps_plan = file.plan && options.chunk.empty() && options.budget.empty() && options.phase.empty();
   const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   Plan plan = choose_plan(options, file, threads, costs);
-  if (!plan.feasible) throw BudgetError(plan.infeasible_reason);
+  if (!plan.feasible) throw infeasible_error("", plan);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   // On the CPU the state stays where it was read to, unless the eager run needs the values before the first step.

@@ -1,5 +1,6 @@
 // Draws a plan: .svg with the code of this library, .png by a process of the viewer that runs without a window.
 #include <tapedeck/capture/tool/files/picture.h>
+#include <tapedeck/capture/tool/files/temporary_folder.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/line/command.h>
 
@@ -22,25 +23,6 @@
 namespace tapedeck::tool {
 
 namespace {
-
-// A folder that is gone when this is.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tapedeck-picture-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw FileError(fmt::format("{}: {}", name, std::strerror(errno)));
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Runs the viewer unattended; its output goes to stderr.
 void shoot(const std::string& viewer, const std::string& tape, const std::string& picture) {
@@ -95,7 +77,7 @@ void write_picture(const std::string& path, const Graph& captured, const Plan& p
                  path.c_str());
     return;
   }
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(std::filesystem::temp_directory_path() / "tapedeck-picture-");
   TapeFile file;
   file.captured = captured;
   file.plan = plan;

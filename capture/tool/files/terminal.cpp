@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,8 @@ namespace tapedeck::tool {
 namespace {
 
 std::atomic<bool> interrupt_flag{false};
+std::mutex child_mutex;
+pid_t child = 0;  // it gets the signals; 0: there is none
 
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
 
@@ -92,9 +95,22 @@ sigset_t signals_to_wait_for() {
   std::_Exit(128 + signal);
 }
 
+// The keys of a terminal send a signal to the child as well, so that one is not sent twice.
+bool passed_to_child(int signal, const siginfo_t& info) {
+  const std::lock_guard<std::mutex> lock(child_mutex);
+  if (child == 0) return false;
+  if (info.si_code != SI_KERNEL) ::kill(child, signal);
+  return true;
+}
+
 // The first Ctrl-C sets the flag. A second one does not wait, and neither do the other signals.
 void wait_for_signals(sigset_t set) {
-  for (int signal = 0; sigwait(&set, &signal) == 0;) {
+  siginfo_t info = {};
+  for (;;) {
+    const int signal = sigwaitinfo(&set, &info);
+    if (signal < 0 && errno == EINTR) continue;
+    if (signal < 0) return;
+    if (passed_to_child(signal, info)) continue;
     if (signal == SIGINT && !interrupt_flag.exchange(true)) continue;
     remove_temporary_files();
     if (signal == SIGINT) std::_Exit(130);
@@ -151,6 +167,15 @@ void note(const std::string& text) {
   if (talk().quiet) return;
   clear_progress();
   std::fprintf(stderr, "tapedeck: %s\n", text.c_str());
+}
+
+PassSignalsTo::PassSignalsTo(int pid) {
+  const std::lock_guard<std::mutex> lock(child_mutex);
+  child = pid;
+}
+PassSignalsTo::~PassSignalsTo() {
+  const std::lock_guard<std::mutex> lock(child_mutex);
+  child = 0;
 }
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }

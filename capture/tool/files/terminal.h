@@ -65,6 +65,16 @@ class StopAtInterrupt {
   HeedFlag heed_{interrupted()};
 };
 
+// While it lives, the signals that would end this process go to its child `pid` instead, which has the terminal. One at a time.
+// Destroy it before the child is reaped.
+class PassSignalsTo {
+ public:
+  explicit PassSignalsTo(int pid);
+  ~PassSignalsTo();
+  PassSignalsTo(const PassSignalsTo&) = delete;
+  PassSignalsTo& operator=(const PassSignalsTo&) = delete;
+};
+
 void catch_signals();
 void pass_signals_on();
 

@@ -58,6 +58,10 @@ std::vector<const Command*> all_commands() {
   return commands;
 }
 
+bool runs_user_program(const Command& command) {
+  return std::any_of(command.options.begin(), command.options.end(), takes_rest);
+}
+
 const Command* find_command(const std::string& name) {
   for (const Command& command : registry())
     if (command.name == name) return &command;

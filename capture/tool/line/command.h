@@ -28,12 +28,6 @@ enum ExitCode : int {
   kInterrupted = 130
 };
 
-// A budget or a capacity that cannot be met, where a command has no other answer.
-class BudgetError : public Error {
- public:
-  using Error::Error;
-};
-
 // The headings of the help, in this order.
 enum class CommandGroup : std::uint8_t { record, plan, replay, graphs, lists };
 inline constexpr int kCommandGroups = 5;
@@ -48,7 +42,8 @@ struct Command {
   std::function<int()> run;
 };
 
-std::vector<const Command*> all_commands();  // by group, then by name
+std::vector<const Command*> all_commands();      // by group, then by name
+bool runs_user_program(const Command& command);  // it has an option that takes the rest of the line (Several::rest)
 const Command* find_command(const std::string& name);
 
 // How much the program says beside its answer. Every command has the options that set this.

@@ -57,7 +57,7 @@ std::string section(const std::string& title, const std::vector<OptionText>& row
 OptionText option_text(const Option& o) {
   std::string left = o.letter ? fmt::format("-{}, {}", o.letter, o.name) : o.name;
   if (!is_flag(o) && !is_argument(o)) left += " " + o.metavar;
-  if (is_list(o)) left += o.several == Several::words ? " ..." : "";
+  if (is_list(o)) left += o.several == Several::words || o.several == Several::rest ? " ..." : "";
   std::string right = o.help;
   const bool names_all = std::all_of(o.choices.begin(), o.choices.end(),
                                      [&](const std::string& choice) { return o.help.find(choice) != std::string::npos; });

@@ -52,6 +52,7 @@ std::string number_fault(const Option& o, const std::string& text) {
 bool is_argument(const Option& option) { return option.name[0] != '-'; }
 bool is_flag(const Option& option) { return holds<bool>(option); }
 bool is_list(const Option& option) { return holds<std::vector<int>, std::vector<std::string>>(option); }
+bool takes_rest(const Option& option) { return is_list(option) && option.several == Several::rest; }
 bool takes_files(const Option& option) {
   return (is_argument(option) ? option.name : option.metavar).find("FILE") != std::string::npos;
 }

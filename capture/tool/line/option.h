@@ -17,7 +17,8 @@ using Target = std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*,
 enum class Several : std::uint8_t {
   again,   // --load a.so --load b.so
   commas,  // --pass cse,dce
-  words    // --check a.tape b.tape
+  words,   // --check a.tape b.tape
+  rest     // all words behind the last argument before it, whatever they begin with: words for a program of the user
 };
 
 struct Option {
@@ -40,6 +41,7 @@ struct Option {
 bool is_argument(const Option& option);  // FILE
 bool is_flag(const Option& option);
 bool is_list(const Option& option);
+bool takes_rest(const Option& option);
 bool takes_files(const Option& option);
 std::string default_text(const Option& option);    // "42"; empty if there is nothing to say
 std::string first_sentence(const Option& option);  // of the help, without its period

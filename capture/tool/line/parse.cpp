@@ -36,7 +36,8 @@ CLI::Option* declare(CLI::App* app, const Option& o) {
 }
 
 void declare_all(CLI::App* app, const std::vector<Option>& options) {
-  for (const Option& o : options) declare(app, o);
+  for (const Option& o : options)
+    if (!takes_rest(o)) declare(app, o);
   for (const Option& o : options)
     if (!o.excludes.empty()) app->get_option(o.name)->excludes(app->get_option(o.excludes));
 }
@@ -72,6 +73,25 @@ Words words_of(int argc, char** argv) {
   }
   std::reverse(words.all.begin(), words.all.end());
   return words;
+}
+
+// ---- words for a program of the user ----
+
+// The index of the first word from `i` on that is no option, and no value of an option.
+int skip_options(int i, int argc, char** argv, const std::vector<Option>& options) {
+  for (; i < argc && argv[i][0] == '-' && argv[i][1] != 0; ++i) {
+    const std::string_view word = argv[i];
+    const auto takes_next = [&](const Option& o) {
+      return !is_argument(o) && !is_flag(o) && (word == o.name || (word.size() == 2 && word[1] == o.letter));
+    };
+    if (std::any_of(options.begin(), options.end(), takes_next)) ++i;
+  }
+  return i;
+}
+
+void hand_over(const Command& command, int from, int argc, char** argv) {
+  for (const Option& o : command.options)
+    if (takes_rest(o)) std::get<std::vector<std::string>*>(o.to)->assign(argv + from, argv + argc);
 }
 
 // ---- faults ----
@@ -148,13 +168,21 @@ std::string without_value(const CLI::ArgumentMismatch& e, const Command& c) {
 
 }  // namespace
 
+int count_own_words(int argc, char** argv) {
+  const int at = skip_options(1, argc, argv, program().options);
+  const Command* const command = at < argc ? find_command(argv[at]) : nullptr;
+  if (!command || !runs_user_program(*command)) return argc;
+  return std::min(argc, skip_options(at + 1, argc, argv, command->options) + 1);
+}
+
 Parsed parse_line(int argc, char** argv) {
+  const int own = count_own_words(argc, argv);
   CLI::App app("", "tapedeck");
   app.require_subcommand(1);
   app.set_version_flag(kVersionOption, std::string("tapedeck ") + TAPEDECK_VERSION);
   declare_all(&app, program().options);
   for (const Command* c : all_commands()) declare_all(app.add_subcommand(c->name), c->options);
-  Words words = words_of(argc, argv);
+  Words words = words_of(own, argv);
   try {
     app.parse(std::vector<std::string>(words.all));
   } catch (const CLI::CallForVersion& e) {
@@ -165,7 +193,9 @@ Parsed parse_line(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     explain(e, app, words);
   }
-  return {"", find_command(app.get_subcommands()[0]->get_name())};
+  const Command* const command = find_command(app.get_subcommands()[0]->get_name());
+  hand_over(*command, own, argc, argv);
+  return {"", command};
 }
 
 }  // namespace tapedeck::tool

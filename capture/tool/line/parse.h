@@ -14,6 +14,10 @@ struct Parsed {
   const Command* command = nullptr;
 };
 
+// The number of words, the name of the tool among them, that are for the tool. The others are for the program that the command
+// runs, whatever they begin with: in `tapedeck run -v a.cpp --json`, `--json` is not for the tool.
+int count_own_words(int argc, char** argv);
+
 // Throws UsageError, whose text says what to write instead.
 Parsed parse_line(int argc, char** argv);
 

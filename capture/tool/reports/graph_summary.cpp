@@ -1,3 +1,4 @@
+#include <tapedeck/capture/tool/reports/graph_flops.h>
 #include <tapedeck/capture/tool/reports/graph_summary.h>
 
 #include <fmt/format.h>
@@ -7,14 +8,6 @@
 #include <tuple>
 
 namespace tapedeck::tool {
-
-namespace {
-
-double flops_of_node(const Graph& g, const Node& n) {
-  return n.op->cost ? std::max(0.0, n.op->cost(g.input_types(n), g.output_types(n), g.attributes(n)).flops) : 0;
-}
-
-}  // namespace
 
 double GraphSummary::flops_of(Phase phase) const {
   for (const PhaseCount& count : phases)
@@ -33,9 +26,9 @@ GraphSummary summarize(const Graph& g) {
   std::map<Phase, PhaseCount> phases;
   std::map<const Op*, OpCount> ops;
   for (const Node& n : g.nodes) {
-    const double flops = flops_of_node(g, n);
+    const auto [flops, per_pass] = flops_of(g, n);
     s.flops += flops;
-    s.has_regions = s.has_regions || n.n_regions > 0;
+    s.flops_per_pass += per_pass;
     PhaseCount& phase = phases[n.origin.phase];
     phase.phase = n.origin.phase;
     ++phase.nodes;

@@ -21,14 +21,15 @@ struct OpCount {
   double flops = 0;
 };
 
-// FLOPs are what the ops declare; an op that declares none has none. Nodes inside of loops and branches are not counted.
+// FLOPs are what the ops declare; an op that declares none has none. Those inside of loops and branches count for the
+// loop or the branch; see graph_flops.h. The nodes inside are not counted.
 struct GraphSummary {
   std::int64_t parameters = 0;  // elements that training updates
   std::int64_t parameter_tensors = 0, parameter_bytes = 0;
   double flops = 0;
+  double flops_per_pass = 0;       // of one pass of each loop whose number of passes is known only in the run; not in `flops`
   std::vector<PhaseCount> phases;  // that have nodes
   std::vector<OpCount> ops;        // most frequent first, then by name
-  bool has_regions = false;
 
   double flops_of(Phase phase) const;
 };

@@ -27,6 +27,7 @@ void add_summary(const GraphSummary& s, Json* j) {
   (*j)["parameters"] = s.parameters;
   (*j)["parameter_bytes"] = s.parameter_bytes;
   (*j)["flops"] = s.flops;
+  (*j)["flops_per_pass"] = s.flops_per_pass;
   (*j)["phases"] = Json::array();
   for (const PhaseCount& phase : s.phases)
     (*j)["phases"].push_back({{"phase", phase_name(phase.phase)}, {"nodes", phase.nodes}, {"flops", phase.flops}});

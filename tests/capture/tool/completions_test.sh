@@ -4,7 +4,7 @@
 
 expect 0 --help; quiet
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
-[ "$(wc -l < commands)" = 22 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
+[ "$(wc -l < commands)" = 23 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
 for shell in bash zsh fish; do
   expect 0 completions $shell; quiet; cp out script.$shell
 done
@@ -81,6 +81,7 @@ complete_words record re; offers resnet152
 complete_words opt one.tape --pass cs; offers cse
 complete_words export ''; offers dot; offers jsonl; complete_words export dot one; offers one.tape; complete_words compare one.tape one; offers one.tape
 complete_words replay one.tape -o one; offers one.tape; complete_words replay one.tape --phase b; [ "$(cat offers)" = backward ] || fail "--phase b is completed to $(cat offers)"
+complete_words run one; offers one.tape; complete_words run --vi; [ "$(cat offers)" = --view ] || fail "--vi is completed to $(cat offers)"
 complete_words completions ''; offers fish
 complete_words plan --budget ''; [ -z "$(cat offers)" ] || fail "a size is completed to $(cat offers)"
 

@@ -7,6 +7,8 @@ expect 0 new first; quiet; answered "wrote first/CMakeLists.txt"
 [ "$(ls first | tr '\n' ' ')" = "CMakeLists.txt README.md main.cpp " ] || fail "first holds $(ls first)"
 grep -q 'project(first LANGUAGES CXX)' first/CMakeLists.txt || fail "$(cat first/CMakeLists.txt)"
 grep -q 'step.save("first.tape")' first/main.cpp || fail "$(cat first/main.cpp)"
+# The program is the sample, but for the name of the file that it writes.
+sed 's/first\.tape/step.tape/g' first/main.cpp | cmp - "$(dirname "${BASH_SOURCE[0]}")/../../../samples/02_replay.cpp" || fail "the program is not the sample"
 ! grep -rq '@NAME@' first || fail "a mark was left: $(grep -r '@NAME@' first)"
 
 echo mine > first/main.cpp
