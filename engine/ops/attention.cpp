@@ -1,5 +1,6 @@
 // Inference, cost and gradients of attention. The kernels work on blocks of scores, so neither forward nor backward needs the
-// whole matrix [t,s] of scores. Only the gradient of a float mask is as large as the scores, and is written here with matmul:
+// whole matrix [t,s] of scores. Only the gradient of a float mask and second gradients take matrices as large as the scores,
+// and are written here with matmul:
 //
 //       q [b,h,t,d]   k [b,h,s,d]   v [b,h,s,e]   ->   y [b,h,t,e], logsumexp [b,h,t]
 #include <tapedeck/engine/eager/vjp.h>
@@ -99,18 +100,29 @@ Tensor causal_mask(std::int64_t t, std::int64_t s) {
   return from_bytes({DType::boolean, {t, s}}, visible.data());
 }
 
-// The gradient of a float mask is the gradient of the scores, P (dy v^T - sum(dy y) + dlogsumexp). So it always takes as much
-// memory as the scores.
+Tensor masked_scores(const Tensor& q, const Tensor& k, const Tensor& mask, const AttentionAttrs& a) {
+  Tensor scores = mul(matmul(q, transpose_last(k)), a.scale);
+  if (mask.defined()) scores = mask.dtype() == DType::boolean ? where(mask, scores, -INFINITY) : add(scores, mask);
+  return a.causal ? where(causal_mask(q.size(2), k.size(2)), scores, -INFINITY) : scores;
+}
+
+// The matrix P = exp(scores - logsumexp). It is 0 where a query does not see a key, and in all of the row of a query that sees
+// none.
+Tensor probabilities(const Tensor& scores, const Tensor& logsumexp) {
+  const Tensor shift = where(equal(logsumexp, -INFINITY), INFINITY, logsumexp);
+  return exp(sub(scores, reshape(shift, {shift.size(0), shift.size(1), shift.size(2), 1})));
+}
+
+// The gradient of the scores is P G, elementwise, where G = dy v^T - sum(dy y) + dlogsumexp. This function computes G.
+Tensor gradient_before_softmax(const Tensor& v, const Tensor& y, const Tensor& dy, const Tensor& dlogsumexp) {
+  const Shape column{dlogsumexp.size(0), dlogsumexp.size(1), dlogsumexp.size(2), 1};
+  return sub(matmul(dy, transpose_last(v)), sub(sum(mul(dy, y), {3}, true), reshape(dlogsumexp, column)));
+}
+
+// The gradient of a float mask is the gradient of the scores. So it always takes as much memory as the scores.
 Tensor mask_gradient(const Vjp& b) {
-  const auto& a = b.attributes<AttentionAttrs>();
-  const Tensor &logsumexp = b.y(1), &dy = b.dy(0);
-  const Shape column{logsumexp.size(0), logsumexp.size(1), logsumexp.size(2), 1};
-  const Tensor shift = where(equal(logsumexp, -INFINITY), INFINITY, logsumexp);  // if a query sees no key: probabilities of 0
-  const Tensor scores = add(mul(matmul(b.x(0), transpose_last(b.x(1))), a.scale), b.x(3));
-  Tensor p = exp(sub(scores, reshape(shift, column)));
-  if (a.causal) p = where(causal_mask(b.x(0).size(2), b.x(1).size(2)), p, 0);
-  const Tensor inner = sub(sum(mul(dy, b.y(0)), {3}, true), reshape(b.dy(1), column));
-  return cast(mul(p, sub(matmul(dy, transpose_last(b.x(2))), inner)), b.x(3).dtype());
+  const Tensor p = probabilities(masked_scores(b.x(0), b.x(1), b.x(3), b.attributes<AttentionAttrs>()), b.y(1));
+  return cast(mul(p, gradient_before_softmax(b.x(2), b.y(0), b.dy(0), b.dy(1))), b.x(3).dtype());
 }
 
 void vjp_attention(Vjp& b) {
@@ -119,6 +131,43 @@ void vjp_attention(Vjp& b) {
   const std::vector<Tensor> grads = apply_all(ops::scaled_dot_product_attention_grad, operands, b.attrs, b.site());
   for (int i = 0; i < 3; ++i) b.dx(i, grads[i]);
   if (b.n_inputs() > 3 && b.needs(3)) b.dx(3, mask_gradient(b));
+}
+
+// The gradient of the gradient, with matrices [t,s] and sums in f32 or f64. The operands y, logsumexp, dy and dlogsumexp count
+// as free, and what they get goes on to the nodes that made them. With the names of above, and a, b, c for the gradients that
+// come to dq, dk and dv:
+//
+//       dq = scale (P G) k          the gradient of P G             U = scale (a k^T + q b^T)
+//       dk = scale (P G)^T q        the gradient of G               W = P U
+//       dv = P^T dy                 the gradient of the scores      Z = P (U G + dy c^T)
+void vjp_attention_grad(Vjp& vjp) {
+  const auto& attrs = vjp.attributes<AttentionAttrs>();
+  const DType real = vjp.x(4).dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const auto wide = [&](const Tensor& t) { return cast(t, real); };
+  const auto give = [&](int i, const Tensor& g) {
+    if (vjp.needs(i)) vjp.dx(i, cast(sum_to(g, vjp.x(i).shape(), vjp.site()), vjp.x(i).dtype()));
+  };
+  const Tensor q = wide(vjp.x(0)), k = wide(vjp.x(1)), v = wide(vjp.x(2)), y = wide(vjp.x(3)), logsumexp = wide(vjp.x(4));
+  const Tensor dy = wide(vjp.x(5)), a = wide(vjp.dy(0)), b = wide(vjp.dy(1)), c = wide(vjp.dy(2));
+  Tensor mask = vjp.n_inputs() > 7 ? vjp.x(7) : Tensor();
+  if (mask.defined() && mask.dtype() != DType::boolean) mask = wide(mask);
+  const Tensor p = probabilities(masked_scores(q, k, mask, attrs), logsumexp);
+  const Tensor u = mul(add(matmul(a, transpose_last(k)), matmul(q, transpose_last(b))), attrs.scale), w = mul(p, u);
+  const Tensor inner = sum(w, {3}, true);
+
+  const bool needs_scores = vjp.needs(0) || vjp.needs(1) || vjp.needs(4) || (vjp.n_inputs() > 7 && vjp.needs(7));
+  if (needs_scores) {
+    const Tensor g = gradient_before_softmax(v, y, dy, wide(vjp.x(6)));
+    const Tensor z = mul(p, add(mul(u, g), matmul(dy, transpose_last(c)))), pg = mul(p, g);
+    give(0, mul(add(matmul(z, k), matmul(pg, b)), attrs.scale));
+    give(1, mul(add(matmul(transpose_last(z), q), matmul(transpose_last(pg), a)), attrs.scale));
+    give(4, neg(sum(z, {3})));
+    if (vjp.n_inputs() > 7) give(7, z);
+  }
+  give(2, matmul(transpose_last(w), dy));
+  give(3, neg(mul(inner, dy)));
+  give(5, add(sub(matmul(w, v), mul(inner, y)), matmul(p, c)));
+  give(6, reshape(inner, logsumexp.shape()));
 }
 
 }  // namespace

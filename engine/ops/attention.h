@@ -41,15 +41,16 @@ OP(scaled_dot_product_attention_grad,
        .max_outputs = 3,
        .attrs = &attr_schema<AttentionAttrs>(),
        .infer = infer_attention_grad,
-       .vjp = nullptr,
-       .no_gradient = "second gradients need every block of scores; write attention with matmul and softmax for them",
+       .vjp = vjp_attention_grad,
        .cost = cost_attention_grad,
        .examples =
            {"scaled_dot_product_attention_grad(f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], f32[2,2,5,3], f32[2,2,5] in (3,5), "
             "f32[2,2,5,3], f32[2,2,5]) {scale=0.5}",
             "scaled_dot_product_attention_grad(f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,2], f32[1,2,6,2], f32[1,2,6] in (3,5), "
             "f32[1,2,6,2], f32[1,2,6], "
-            "bool[1,6]) {scale=0.7, causal=true}"},
+            "bool[1,6]) {scale=0.7, causal=true}",
+            "scaled_dot_product_attention_grad(f32[2,2,4,3], f32[2,2,3,3], f32[2,2,3,2], f32[2,2,4,2], f32[2,2,4] in (3,5), "
+            "f32[2,2,4,2], f32[2,2,4], f32[2,1,1,3]) {scale=0.5, causal=true}"},
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
@@ -61,7 +62,7 @@ struct AttentionOptions {
   double scale = 0;     // the factor of the scores; 0: 1 / sqrt(d)
 };
 // q [b,h,t,d], k [b,h,s,d], v [b,h,s,e] -> [b,h,t,e]. Forward and backward take memory linear in t and s. Only the gradient
-// of a float mask, if it is wanted, takes t * s elements.
+// of a float mask, if it is wanted, and second gradients take matrices of t * s elements.
 Tensor scaled_dot_product_attention(const Arg& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 #endif
 

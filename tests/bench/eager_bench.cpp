@@ -5,9 +5,16 @@
 //   chain          forward and backward through 1000 ops, per op (each op runs once forward and once or twice backward)
 //   mlp_eager      a training step of a small perceptron with AdamW, by eager calls
 //   mlp_replayed   the same step as a CapturedStep, after it has recorded
+//   recording_mlp, recording_block
+//                  what recording for backward adds to the forward pass of a perceptron, and of a transformer block. Each
+//                  iteration runs the pass twice, recorded and under NoGrad; extra_percent is the median over iterations
 #include <tapedeck/tapedeck.h>
 
 #include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
 
 namespace {
 
@@ -81,5 +88,59 @@ void mlp_replayed(benchmark::State& state) {
   state.counters["replays"] = step.replays();
 }
 BENCHMARK(mlp_replayed)->Unit(benchmark::kMicrosecond);
+
+template <class F>
+double seconds(const F& forward) {
+  const auto start = std::chrono::steady_clock::now();
+  benchmark::DoNotOptimize(forward().impl());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+template <class F>
+double seconds_under_no_grad(const F& forward) {
+  const NoGrad no_grad;
+  return seconds(forward);
+}
+
+// The order of the two passes changes from one iteration to the next.
+template <class F>
+void compare_recording(benchmark::State& state, const F& forward) {
+  std::vector<double> ratios;
+  bool recorded_first = false;
+  for (auto _ : state) {
+    recorded_first = !recorded_first;
+    const double first = recorded_first ? seconds(forward) : seconds_under_no_grad(forward);
+    const double second = recorded_first ? seconds_under_no_grad(forward) : seconds(forward);
+    ratios.push_back(recorded_first ? first / second : second / first);
+  }
+  std::nth_element(ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2), ratios.end());
+  state.counters["extra_percent"] = 100 * (ratios[ratios.size() / 2] - 1);
+}
+
+Tensor parameter(const Shape& shape) {
+  Tensor t = normal(shape, 0, 0.05);
+  t.requires_grad(true);
+  return t;
+}
+
+void recording_mlp(benchmark::State& state) {
+  const Tensor x = normal({128, 784}), y = zeros({128}, DType::i32);
+  const Tensor w1 = parameter({784, 512}), w2 = parameter({512, 512}), w3 = parameter({512, 10}), b = parameter({512});
+  compare_recording(state, [&] { return cross_entropy(matmul(relu(add(matmul(relu(add(matmul(x, w1), b)), w2), b)), w3), y); });
+}
+BENCHMARK(recording_mlp)->Unit(benchmark::kMicrosecond)->Iterations(301);
+
+void recording_block(benchmark::State& state) {
+  const Tensor x = normal({4, 128, 128}), wq = parameter({128, 128}), wk = parameter({128, 128}), wv = parameter({128, 128});
+  const Tensor wo = parameter({128, 128}), up = parameter({128, 512}), down = parameter({512, 128});
+  const auto heads = [](const Tensor& t) { return permute(reshape(t, {4, 128, 4, 32}), {0, 2, 1, 3}); };
+  compare_recording(state, [&] {
+    const Tensor y =
+        scaled_dot_product_attention(heads(matmul(x, wq)), heads(matmul(x, wk)), heads(matmul(x, wv)), {.causal = true});
+    const Tensor h = add(x, matmul(reshape(permute(y, {0, 2, 1, 3}), {4, 128, 128}), wo));
+    return add(h, matmul(gelu(matmul(h, up)), down));
+  });
+}
+BENCHMARK(recording_block)->Unit(benchmark::kMicrosecond)->Iterations(301);
 
 }  // namespace

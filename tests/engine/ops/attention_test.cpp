@@ -1,5 +1,9 @@
-// Tests attention: values by hand, sizes beyond one block against the references, masks, and error messages.
+// Tests attention: values by hand, sizes beyond one block against the references, masks, second gradients, and error messages.
+#include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/attention.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/tests/engine/differences.h>
 #include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/tests/engine/reference.h>
 
@@ -97,8 +101,136 @@ TEST(Attention, SavesWhatIsLinearInTheLength) {
   EXPECT_EQ(tape_stats().saved_bytes, 4 * (4 * 256 * 4 + 256));  // f32 elements of q, k, v and y, and of the logsumexp
 }
 
-// A second gradient is refused with a message, not computed wrongly.
-TEST(Attention, GradientOfTheGradientIsRefused) { EXPECT_STRNE(ops::scaled_dot_product_attention_grad.no_gradient, ""); }
+// ---- second gradients ----
+
+struct SecondCase {
+  const char* name;
+  AttentionOptions options;
+};
+
+std::vector<SecondCase> second_cases() {
+  const Tensor some = equal(tensor({1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0}), 1);
+  return {{"plain", {}},
+          {"scale", {.scale = 0.3}},
+          {"causal", {.causal = true}},
+          {"bool mask", {.mask = reshape(some, {3, 4})}},
+          {"bool mask, causal", {.mask = reshape(some, {1, 3, 4}), .causal = true, .scale = 0.9}},
+          {"float mask", {.mask = normal({2, 1, 3, 4}, 0, 1, DType::f64)}},
+          {"float mask, causal", {.mask = normal({4}, 0, 1, DType::f64), .causal = true}}};
+}
+
+// Attention by matmul and softmax.
+Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  const double scale = o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(q.size(3)));
+  Tensor scores = mul(matmul(q, transpose_last(k)), scale);
+  if (o.mask.defined()) scores = o.mask.dtype() == DType::boolean ? where(o.mask, scores, -INFINITY) : add(scores, o.mask);
+  if (o.causal) {
+    const Tensor rows = reshape(arange(q.size(2)), {q.size(2), 1});
+    scores = where(greater_equal(rows, arange(k.size(2))), scores, -INFINITY);
+  }
+  return matmul(softmax(scores), v);
+}
+
+using AttentionForm = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const AttentionOptions&);
+
+Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  return scaled_dot_product_attention(q, k, v, o);
+}
+
+// The first gradients of a loss that is not linear in y, for q, k, v and a float mask.
+std::vector<Tensor> first_gradients(AttentionForm form, const std::vector<Tensor>& in, AttentionOptions o, bool create_graph) {
+  std::vector<Tensor> wrt;
+  for (const Tensor& t : in) {
+    wrt.push_back(t.requires_grad() ? t : t.detach());
+    wrt.back().requires_grad(true);
+  }
+  if (wrt.size() > 3) o.mask = wrt[3];
+  return gradients({sum(sin(form(wrt[0], wrt[1], wrt[2], o)))}, wrt, {.create_graph = create_graph});
+}
+
+std::vector<Tensor> second_operands(const AttentionOptions& o) {
+  manual_seed(11);
+  const auto draw = [](const Shape& shape) { return normal(shape, 0, 1, DType::f64); };
+  std::vector<Tensor> in = {draw({2, 2, 3, 5}), draw({2, 2, 4, 5}), draw({2, 2, 4, 2})};
+  if (o.mask.defined() && o.mask.dtype() == DType::f64) in.push_back(o.mask);
+  return in;
+}
+
+// sum(cos(first gradients)) differentiated: no part of a first gradient is missed.
+std::vector<Tensor> second_gradients(AttentionForm form, const std::vector<Tensor>& in, const AttentionOptions& o) {
+  std::vector<Tensor> wrt;
+  for (const Tensor& t : in) {
+    wrt.push_back(t.detach());
+    wrt.back().requires_grad(true);
+  }
+  Tensor total;
+  for (const Tensor& g : first_gradients(form, wrt, o, true)) total = total.defined() ? add(total, sum(cos(g))) : sum(cos(g));
+  return gradients({total}, wrt);
+}
+
+TEST(Attention, SecondGradientsAreThoseOfMatmulAndSoftmax) {
+  for (const SecondCase& c : second_cases()) {
+    SCOPED_TRACE(c.name);
+    const std::vector<Tensor> in = second_operands(c.options);
+    const std::vector<Tensor> got = second_gradients(fused, in, c.options), wanted = second_gradients(composed, in, c.options);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::vector<double> g = got[i].to_vector<double>(), w = wanted[i].to_vector<double>();
+      for (std::size_t j = 0; j < g.size(); ++j) EXPECT_NEAR(g[j], w[j], 1e-10) << "operand " << i << ", element " << j;
+    }
+  }
+}
+
+TEST(Attention, SecondGradientsAreThoseOfDifferences) {
+  std::mt19937_64 random(5);
+  for (const SecondCase& c : second_cases()) {
+    const std::vector<Tensor> in = second_operands(c.options), second = second_gradients(fused, in, c.options);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::vector<double> direction = testing::random_numbers(in[i].numel(), random);
+      const double numeric = testing::central_difference(in[i], direction, [&](const Tensor& moved) {
+        std::vector<Tensor> operands = in;
+        operands[i] = moved;
+        double total = 0;
+        for (const Tensor& g : first_gradients(fused, operands, c.options, false)) total += sum(cos(g)).item();
+        return total;
+      });
+      testing::expect_same_slope(testing::along(second[i], direction), numeric, 1e-6,
+                                 std::string(c.name) + ", operand " + std::to_string(i));
+    }
+  }
+}
+
+TEST(Attention, SecondGradientsOfAQueryThatSeesNothingAreZero) {
+  const AttentionOptions o{.mask = reshape(equal(tensor({1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1}), 1), {3, 4})};
+  const std::vector<Tensor> in = second_operands(o), got = second_gradients(fused, in, o);
+  for (const Tensor& g : got)
+    for (double v : g.to_vector<double>()) EXPECT_TRUE(std::isfinite(v));
+  for (double v : slice(got[0], 2, 1, 2).to_vector<double>()) EXPECT_EQ(v, 0);
+  for (double v : slice(got[0], 2, 0, 1).to_vector<double>()) EXPECT_NE(v, 0);
+}
+
+// Scores that are hidden may be so large that their exponential is infinite.
+TEST(Attention, SecondGradientsDoNotSeeHiddenScores) {
+  const AttentionOptions o{.mask = equal(tensor({1, 1, 1, 0}), 1)};
+  std::vector<Tensor> in = second_operands(o);
+  slice_assign_(in[1], {0, 0, 3, 0}, {2, 2, 4, 5}, 1e4);
+  for (const Tensor& g : second_gradients(fused, in, o))
+    for (double v : g.to_vector<double>()) EXPECT_TRUE(std::isfinite(v));
+}
+
+TEST(Attention, SecondGradientsOfHalvesAreNearThoseOfF64) {
+  const AttentionOptions o{.causal = true};
+  std::vector<Tensor> half, wide;
+  for (const Tensor& t : second_operands(o)) {
+    half.push_back(cast(t, DType::f16));
+    wide.push_back(cast(half.back(), DType::f64));
+  }
+  const std::vector<Tensor> got = second_gradients(fused, half, o), wanted = second_gradients(fused, wide, o);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].dtype(), DType::f16);
+    const std::vector<double> g = cast(got[i], DType::f64).to_vector<double>(), w = wanted[i].to_vector<double>();
+    for (std::size_t j = 0; j < g.size(); ++j) EXPECT_NEAR(g[j], w[j], 2e-2) << "operand " << i << ", element " << j;
+  }
+}
 
 // Sizes that are no multiples of the block, with few pairs and with many. Every result is compared.
 class LargeAttention : public ::testing::TestWithParam<const char*> {};
