@@ -29,7 +29,7 @@ class GraphMatch {
     match_given("input", 0, a_.n_inputs, 0, b_.n_inputs);
     match_given("state", a_.n_inputs, a_.n_state, b_.n_inputs, b_.n_state);
     by_structure_.reserve(static_cast<std::size_t>(b_.node_count()));
-    for (NodeId n = 0; n < b_.node_count(); ++n) by_structure_[structure_in_b(n)].push_back(n);
+    for (NodeId n = b_.node_count() - 1; n >= 0; --n) by_structure_[structure_in_b(n)].push_back(n);
     for (NodeId n = 0; n < a_.node_count(); ++n) match_node(n);
     for (NodeId n = 0; n < b_.node_count(); ++n)
       if (!taken_[n]) {
@@ -121,7 +121,10 @@ class GraphMatch {
     const std::optional<Hash> hash = structure_from_a(n);
     const auto it = hash ? by_structure_.find(*hash) : by_structure_.end();
     if (it == by_structure_.end()) return kNone;
-    for (const NodeId candidate : it->second) {
+    std::vector<NodeId>& candidates = it->second;
+    while (!candidates.empty() && taken_[candidates.back()]) candidates.pop_back();  // else equal nodes cost their square
+    for (std::size_t i = candidates.size(); i-- > 0;) {
+      const NodeId candidate = candidates[i];
       if (taken_[candidate] || !same_node(n, candidate)) continue;
       const NodeId rival = namesake(named_a_, name_view(b_, candidate));
       if (rival == kNone || rival == n || node_in_b_[rival] != kNone || !same_by_names(rival, candidate)) return candidate;
@@ -210,10 +213,10 @@ class GraphMatch {
   const Graph &a_, &b_;
   GraphComparison found_;
   Names named_a_, named_b_;
-  std::vector<ValueId> in_b_;      // by value of A: its match
-  std::vector<NodeId> node_in_b_;  // by node of A
-  std::vector<bool> taken_;        // by node of B
-  std::unordered_map<Hash, std::vector<NodeId>> by_structure_;
+  std::vector<ValueId> in_b_;                                   // by value of A: its match
+  std::vector<NodeId> node_in_b_;                               // by node of A
+  std::vector<bool> taken_;                                     // by node of B
+  std::unordered_map<Hash, std::vector<NodeId>> by_structure_;  // nodes of B, the last first
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ struct NameAndLayout {
 // The name and the layout in PyTorch of the parameter or buffer `own` of a layer.
 NameAndLayout in_pytorch(const Module& m, const std::string& own) {
   const bool is_bias = own == "bias";
-  if (is_any_of<Linear>(m)) return {own, is_bias ? Layout::same : Layout::transposed};
+  if (is_any_of<Linear>(m)) return {own, own == "weight" ? Layout::transposed : Layout::same};
   if (is_any_of<Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d>(m))
     return {own, is_bias ? Layout::per_channel : Layout::same};
   if (is_any_of<RecurrentModule>(m)) return {own, own.starts_with("weight") ? Layout::transposed : Layout::same};

@@ -3,7 +3,8 @@
 //     local header, name, extra, data | ... | central directory: one entry for each member | end of the central directory
 //
 // The central directory is believed for names and places, and every place is checked against the file before it is read. The
-// 64-bit form of sizes (an extra field of id 1) is read too: numpy writes it for arrays of 4 GiB and more.
+// members together must not be larger than the file. The 64-bit form of sizes (an extra field of id 1) is read too: numpy
+// writes it for arrays of 4 GiB and more.
 #include <tapedeck/capture/formats/npy.h>
 #include <tapedeck/capture/formats/tensor_files.h>
 
@@ -118,6 +119,8 @@ class Archive {
       fail(fmt::format("{} is compressed; write the arrays with numpy.savez instead", shown(name)));
     widen(extra, {&m.size, &packed, &m.header});
     if (packed != m.size) fail(fmt::format("the sizes of {} contradict each other", shown(name)));
+    if (m.size > file_.size() - total_) fail("its arrays are larger than the file");
+    total_ += m.size;
     members_.push_back(std::move(m));
   }
 
@@ -166,6 +169,7 @@ class Archive {
 
   const ByteSource& file_;
   std::vector<Member> members_;
+  std::uint64_t total_ = 0;  // of their sizes; at most that of the file, so no file asks for more memory than its own size
 };
 
 }  // namespace

@@ -71,11 +71,19 @@ Tensor TensorStream::take_npy(const Type& type) {
   return tensor;
 }
 
+// A signal ends poll() early, and read() would not heed what the signal asks for.
+void TensorStream::wait_for_bytes() const {
+  struct pollfd wanted = {fd_, POLLIN, 0};
+  int ready = 0;
+  do {
+    stop_if_interrupted();
+    ready = ::poll(&wanted, 1, kWaitMs);
+  } while (ready == 0 || (ready < 0 && errno == EINTR));
+}
+
 bool TensorStream::fill(std::size_t bytes) {
   while (ahead_.size() < bytes) {
-    struct pollfd wanted = {fd_, POLLIN, 0};
-    do stop_if_interrupted();
-    while (::poll(&wanted, 1, kWaitMs) == 0);
+    wait_for_bytes();
     const std::size_t before = ahead_.size(), more = std::min(bytes - before, kMostAtOnce);
     ahead_.resize(before + more);
     const ssize_t n = ::read(fd_, &ahead_[before], more);

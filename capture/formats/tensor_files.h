@@ -67,6 +67,7 @@ class TensorStream {
 
  private:
   bool fill(std::size_t bytes);  // until that many wait in ahead_; false: the stream has ended before
+  void wait_for_bytes() const;   // or for the end of it
   bool begins_like_npy() const;
   Tensor take_npy(const Type& type);
 

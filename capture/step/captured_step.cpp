@@ -311,7 +311,8 @@ Tensor CapturedStep::state(const std::string& name) const {
   const std::vector<std::string> names = state_names();
   const auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end())
-    throw UsageError(fmt::format("[state] the step has no state '{}'; it has: {}", name, fmt::join(names, ", ")));
+    throw UsageError(
+        error_text("state", fmt::format("the step has no state '{}'; it has: {}", name, fmt::join(names, ", ")), {}));
   return impl_->recorded("state").state[static_cast<std::size_t>(at - names.begin())];
 }
 
@@ -333,7 +334,8 @@ void save_tape(const std::string& path, const CapturedStep& step, const std::map
 
 void save_tape(const std::string& path, const CapturedStep& step, const Plan& plan,
                const std::map<std::string, std::string>& metadata) {
-  if (!step.captured()) throw UsageError("[save_tape] the captured step was not called yet, so there is nothing to save");
+  if (!step.captured())
+    throw UsageError(error_text("save_tape", "the captured step was not called yet, so there is nothing to save", {}));
   save_tape(path, *step.captured(), plan, metadata);
 }
 

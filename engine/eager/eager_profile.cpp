@@ -45,10 +45,13 @@ bool eager_profile_is_on() noexcept { return current != nullptr; }
 EagerProfile::EagerProfile() : start_ns_(clock_ns()), before_(std::exchange(current, this)) {}
 EagerProfile::~EagerProfile() { stop(); }
 
+// Leaves the list of the profiles of this thread, wherever it stands there: an inner one may live longer than an outer one.
 void EagerProfile::stop() {
   if (stopped_ns_ >= 0) return;
   stopped_ns_ = now();
-  if (current == this) current = before_;
+  EagerProfile** at = &current;
+  while (*at && *at != this) at = &(*at)->before_;
+  if (*at) *at = before_;
 }
 
 std::int64_t EagerProfile::now() const { return clock_ns() - start_ns_; }

@@ -25,8 +25,8 @@ struct EagerEvent {
 //     train_step();
 //     std::puts(profile.table().c_str());
 // Views and the work of the tape are not kernels and are not seen; the line "outside of kernels" of the table is that time.
-// Replays of captured steps are not seen (Timeline does that). A profile inside another takes its place until it ends. An event
-// costs two readings of the clock. Use it on the thread that made it.
+// Replays of captured steps are not seen (Timeline does that). A profile inside another takes its place until it ends; either
+// may end first. An event costs two readings of the clock. Use it on the thread that made it.
 class EagerProfile {
  public:
   EagerProfile();

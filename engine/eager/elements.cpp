@@ -35,12 +35,22 @@ double as_double(const Number& n) {
   return n.kind == Number::Kind::unsigned_integer ? static_cast<double>(as_unsigned(n)) : static_cast<double>(n.integer);
 }
 
-// Whether the double, to which an integer was rounded, equals the integer.
-bool equals(double rounded, const Number& n) {
-  if (n.kind == Number::Kind::real) return true;  // fractions may be rounded
+// Whether the dtype holds the number, where `rounded` is the nearest number of the dtype.
+bool holds(double rounded, const Number& n) {
+  if (n.kind == Number::Kind::real) return !std::isinf(rounded) || std::isinf(n.real);  // fractions may be rounded
   if (n.kind == Number::Kind::unsigned_integer)
     return rounded < 0x1p64 && static_cast<std::uint64_t>(rounded) == as_unsigned(n);
   return rounded >= -0x1p63 && rounded < 0x1p63 && static_cast<std::int64_t>(rounded) == n.integer;
+}
+
+// The double as a float that rounds to the same half-precision number as the double. An inexact float gets an odd last bit, so
+// that it does not stand in the middle of two of those numbers by chance.
+float toward_half(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (nearest == value || !std::isfinite(nearest)) return nearest;
+  std::uint32_t bits = kernels::float_bits(nearest);
+  if (std::fabs(nearest) > std::fabs(value)) --bits;  // the float before it, towards zero
+  return kernels::bits_float(bits | 1);
 }
 
 template <class T>
@@ -66,16 +76,16 @@ bool put_number(char* at, const Number& n, DType dtype) {
   const double value = as_double(n);
   switch (dtype) {
     case DType::f64:
-      return equals(value, n) && put(at, value);
+      return holds(value, n) && put(at, value);
     case DType::f32:
-      return equals(value, n) && equals(static_cast<float>(value), n) && put(at, static_cast<float>(value));
+      return holds(value, n) && holds(static_cast<float>(value), n) && put(at, static_cast<float>(value));
     case DType::f16: {
-      const kernels::F16 half = kernels::to_f16(static_cast<float>(value));
-      return equals(value, n) && equals(kernels::to_f32(half), n) && put(at, half.bits);
+      const kernels::F16 half = kernels::to_f16(toward_half(value));
+      return holds(value, n) && holds(kernels::to_f32(half), n) && put(at, half.bits);
     }
     case DType::bf16: {
-      const kernels::Bf16 half = kernels::to_bf16(static_cast<float>(value));
-      return equals(value, n) && equals(kernels::to_f32(half), n) && put(at, half.bits);
+      const kernels::Bf16 half = kernels::to_bf16(toward_half(value));
+      return holds(value, n) && holds(kernels::to_f32(half), n) && put(at, half.bits);
     }
     case DType::i32:
       return put_integer<std::int32_t>(at, n);

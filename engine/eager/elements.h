@@ -2,8 +2,8 @@
 //
 // No element changes silently. Floating dtypes round a fraction to the nearest number that they hold; apart from this, a number
 // must be a value of the dtype, or it is a TypeError that names the number, its place and the place of the call. An integer
-// that f32 does not hold exactly is no value of f32, and a fraction is no value of an integer dtype. In bool, every number but
-// 0 is true.
+// that f32 does not hold exactly is no value of f32, nor is a finite number beyond its largest one, and a fraction is no value
+// of an integer dtype. In bool, every number but 0 is true.
 #pragma once
 
 #include <tapedeck/engine/ir/error.h>

@@ -312,7 +312,8 @@ class Layout {
 std::string elements_text(const TensorImpl& t, const TensorPrintOptions& options) {
   if (t.shape.numel() == 0) return "[]";
   const Places places = shown_places(t.shape, options);
-  return Layout(places, words_of(t.dtype, shown_elements(t, places), std::max(options.precision, 0)), options.line_width)
+  return Layout(places, words_of(t.dtype, shown_elements(t, places), std::max(options.precision, 0)),
+                std::max(options.line_width, 0))
       .text();
 }
 

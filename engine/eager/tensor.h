@@ -90,8 +90,10 @@ class Tensor {
     return value;
   }
   // All elements in row-major order, none of them changed. T must be the C++ type of the dtype:
-  //     f32  float          i32  std::int32_t     u8    unsigned char            f16, bf16  float, or std::uint16_t for the
-  //     bits f64  double         i64  std::int64_t     bool  bool or unsigned char
+  //     f32   float                    i32   std::int32_t
+  //     f64   double                   i64   std::int64_t
+  //     f16   float, or std::uint16_t for the bits; bf16 likewise
+  //     u8    unsigned char            bool  bool or unsigned char
   // Throws TypeError for any other T.
   template <class T>
   std::vector<T> to_vector(Site site = {__builtin_FILE(), __builtin_LINE()}) const {

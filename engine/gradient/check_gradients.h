@@ -14,7 +14,7 @@ namespace tapedeck TAPEDECK_API {
 struct GradientCheckOptions {
   double step = 1e-6;                // what is added to an element, and subtracted from it, times max(1, |element|)
   double rtol = 1e-5, atol = 1e-7;   // an element agrees if |exact - numeric| <= atol + rtol * |numeric|
-  std::int64_t most_elements = 256;  // of each input; of a larger one so many are checked, spread evenly
+  std::int64_t most_elements = 256;  // of each input; of a larger one no more than so many, spread evenly
 };
 
 // An element of an input whose gradient does not agree.
@@ -28,7 +28,7 @@ struct GradientMismatch {
 struct GradientCheck {
   std::int64_t elements = 0;                 // that were checked
   std::vector<GradientMismatch> mismatches;  // by input and element
-  double worst = 0;                          // the largest |exact - numeric| of all elements
+  double worst = 0;                          // the largest |exact - numeric| of all elements; NaN if one is NaN
   bool ok() const { return mismatches.empty(); }
   std::string to_string() const;  // one line if all agree; else the first ten mismatches, a line each
 };

@@ -124,7 +124,8 @@ double gain_of(Nonlinearity nonlinearity, double slope) {
 
 Fans fans_of(const Shape& weight) {
   if (weight.rank < 2)
-    throw TypeError(fmt::format("[fans_of] {} has no fan: a weight has at least two dimensions", to_string(weight)));
+    throw TypeError(
+        error_text("fans_of", fmt::format("{} has no fan: a weight has at least two dimensions", to_string(weight)), {}));
   if (weight.rank == 2) return {weight[0], weight[1]};
   std::int64_t window = 1;
   for (int d = 2; d < weight.rank; ++d) window *= weight[d];

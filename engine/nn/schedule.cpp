@@ -95,7 +95,8 @@ Tensor number_of(const char* name, const Tensor& step) {
   const bool counts =
       step.dtype() == DType::i64 || step.dtype() == DType::i32 || step.dtype() == DType::f32 || step.dtype() == DType::f64;
   if (step.rank() != 0 || !counts)
-    throw TypeError(fmt::format("[schedule::{}] the step must be i64[], i32[] or f32[], not {}", name, to_string(step.type())));
+    throw TypeError(error_text(("schedule::" + std::string(name)).c_str(),
+                               fmt::format("the step must be i64[], i32[] or f32[], not {}", to_string(step.type())), {}));
   return cast(step, DType::f64);
 }
 

@@ -40,9 +40,9 @@ std::string path_of(const std::string& text) { return text.starts_with("@") ? te
 
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> files;
-  std::error_code failed;
+  std::error_code failed, is_broken_link;
   for (std::filesystem::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
-    if (it->is_regular_file(failed) && it->path().filename().string()[0] != '.') files.push_back(it->path().string());
+    if (it->is_regular_file(is_broken_link) && it->path().filename().string()[0] != '.') files.push_back(it->path().string());
   if (failed) throw FileError(fmt::format("{}: cannot read: {}", folder, failed.message()));
   std::sort(files.begin(), files.end());
   if (files.empty()) throw FileError(fmt::format("{}: the folder holds no files", folder));

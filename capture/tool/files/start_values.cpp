@@ -101,8 +101,8 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
   int used = 0;
   const TensorFile weights = load_tensor_file(options.weights);
   for (const SkippedTensor& t : weights.skipped)
-    std::fprintf(stderr, "tapedeck: %s: the tensor '%s' is %s, which cannot be loaded, and is left out\n",
-                 options.weights.c_str(), t.name.c_str(), to_string(t).c_str());
+    note(fmt::format("{}: the tensor '{}' is {}, which cannot be loaded, and is left out", options.weights, t.name,
+                     to_string(t)));
   const bool is_tape = weights.tensors.count("graph") > 0;  // weights of a capture stand under state/
   for (const auto& [key, tensor] : weights.tensors) {
     if (is_tape && !key.starts_with("state/")) continue;

@@ -84,6 +84,27 @@ TEST(PytorchWeights, LinearIsTransposed) {
   expect_near(net.plain(tensor_of(z, {1, 4})), linear(file.values("plain.weight"), {}, z));
 }
 
+// An author's layer may add parameters of any rank to a Linear; only the weight of the Linear lies otherwise.
+TEST(PytorchWeights, ParametersThatAnAuthorAddsToALayerLieAlike) {
+  struct Scaled : Linear {
+    Scaled(Module& parent, const std::string& name)
+        : Linear(parent, name, 3, 2), scale(parameter("scale", ones({2}))), square(parameter("square", ones({2, 2}))) {}
+    Tensor scale, square;
+  };
+  struct Net : Module {
+    Scaled fc{*this, "fc"};
+  } net;
+  File file;
+  file.add("fc.weight", {2, 3});
+  file.add("fc.bias", {2});
+  file.add("fc.scale", {2});
+  file.add("fc.square", {2, 2});
+  const TemporaryFolder folder;
+  EXPECT_TRUE(load_weights(net, file.save(folder)).complete());
+  expect_near(net.fc.scale, file.values("fc.scale"));
+  expect_near(net.fc.square, file.values("fc.square"));
+}
+
 TEST(PytorchWeights, MatricesMayLieInputFirst) {
   struct Net : Module {
     Linear fc{*this, "fc", 4, 4};

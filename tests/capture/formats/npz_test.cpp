@@ -80,6 +80,18 @@ TEST(Npz, SaysWhatItDoesNotRead) {
   EXPECT_NE(fault("no zip archive at all, but long enough").find("no directory"), std::string::npos);
   EXPECT_NE(fault("PK").find("too short"), std::string::npos);
   EXPECT_THROW(load_npz(folder.file("missing.npz")), FileError);
+  // A thousand entries of the directory that name the same data ask for a thousand times the memory of the file.
+  const std::string one = zip_of({{"x.npy", npy_of(std::string(500, '\1'))}});
+  const std::size_t directory = one.find("PK\1\2"), end = one.find("PK\5\6");
+  std::string repeated = one.substr(0, directory);
+  for (int i = 0; i < 1000; ++i) {
+    std::string entry = one.substr(directory, end - directory);
+    entry[46] = static_cast<char>('a' + i % 26), entry.replace(46 + 1, 1, 1, static_cast<char>('A' + i / 26));
+    repeated += entry;
+  }
+  repeated += "PK\5\6" + little(0, 4) + little(1000, 2) + little(1000, 2) + little(repeated.size() - directory, 4) +
+              little(directory, 4) + little(0, 2);
+  EXPECT_NE(fault(repeated).find("larger than the file"), std::string::npos);
 }
 
 // Whatever byte is damaged and wherever the file ends, the arrays are as before or there is a FileError.

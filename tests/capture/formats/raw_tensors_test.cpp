@@ -1,10 +1,17 @@
 // Tests raw files and streams of tensors against bytes written by hand.
 #include <tapedeck/capture/formats/tensor_files.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/interruption.h>
 
 #include <tapedeck/tests/capture/temporary_folder.h>
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace tapedeck {
 namespace {
@@ -60,6 +67,35 @@ TEST(RawTensors, SmallTensorsAndTheEndInTheMiddle) {
   const Pipe half("\x93NUMPY\1");
   TensorStream cut(half.fd(), "stdin");
   EXPECT_EQ(message_of<FileError>([&] { cut.next(kPair); }), "stdin: it ended in the middle of an .npy array");
+}
+
+std::atomic<bool> asked_to_stop{false};
+
+// The handler asks for a stop while the stream waits for bytes that never come.
+TEST(RawTensors, AWaitIsInterruptedByASignal) {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = [](int) { asked_to_stop = true; };
+  action.sa_flags = SA_RESTART;
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const HeedFlag heed(asked_to_stop);
+  std::atomic<bool> done{false};
+  const pthread_t reader = ::pthread_self();
+  std::thread sender([&] {
+    for (int i = 0; i < 100 && !done; ++i) {  // the first one may come before the wait
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (i < 2) ::pthread_kill(reader, SIGUSR1);
+    }
+    ::close(ends[1]);  // ends a wait that heeds nothing
+  });
+  TensorStream stream(ends[0], "stdin");
+  EXPECT_THROW(stream.next(kPair), Cancelled);
+  done = true;
+  sender.join();
+  ::close(ends[0]);
+  ::sigaction(SIGUSR1, &before, nullptr);
+  asked_to_stop = false;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ cat a.raw b.npy | "$tool" replay g.graph --input x=- --steps 3 > out 2> err; [ $
 head -c 5 a.raw | "$tool" replay g.graph --input x=- > out 2> err; [ $? = 3 ] || fail "half a value"; said "it ended after 5 of the 12 bytes of f32[3]"
 
 # A folder and a pattern give a file for each step, in the order of names, from the first again after the last.
-mkdir -p steps empty other; cp b.raw steps/02.raw; cp a.npy steps/01.npy; cp a.raw steps/03.bin; cp a.raw other/1.raw
+mkdir -p steps empty other; ln -sf nowhere steps/.lock; cp b.raw steps/02.raw; cp a.npy steps/01.npy; cp a.raw steps/03.bin; cp a.raw other/1.raw
 expect 0 replay g.graph --input x=steps; quiet; steps_are '1: s 14 2: s 50 3: s 14'
 expect 0 replay g.graph --input x=steps --steps 5 --check-eager; steps_are '1: s 14 2: s 50 3: s 14 4: s 14 5: s 50'; answered 'equal to eager yes'
 expect 0 replay g.graph --input 'x=steps/0[12].*' ; steps_are '1: s 14 2: s 50'

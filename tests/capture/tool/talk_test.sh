@@ -17,6 +17,11 @@ expect 0 record mlp --batch 4 -o m.tape
 # Notes are left out with -q, errors are not.
 expect 0 record mlp --batch 2 -o n.tape; expect 0 replay n.tape --save w.safetensors
 expect 0 replay m.tape --weights w.safetensors --dims batch=2; said 'the samples of x, y'; expect 0 replay m.tape --weights w.safetensors --dims batch=2 -q; quiet
+printf 'graph h(%%x: f32[1]) state(%%w: f32[1]) {\n  %%y: f32[1] = add(%%x, %%w)\n  return %%y\n}\n' > h.graph
+header='{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"v":{"dtype":"I8","shape":[1],"data_offsets":[4,5]}}'
+# shellcheck disable=SC2059
+printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s\\0\\0\\0\\0\\1" "$header" > foreign.safetensors
+expect 0 replay h.graph --weights foreign.safetensors; said "the tensor 'v' is I8[1], which cannot be loaded"; expect 0 replay h.graph --weights foreign.safetensors -q; quiet
 expect 3 replay missing.tape -q; said missing.tape
 expect 0 plan m.tape -v; said 'tapedeck: planning: '; expect 0 plan m.tape; quiet
 

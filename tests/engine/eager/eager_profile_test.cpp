@@ -7,6 +7,7 @@
 #include <tapedeck/tests/engine/messages.h>
 
 #include <algorithm>
+#include <memory>
 
 namespace tapedeck {
 namespace {
@@ -63,6 +64,21 @@ TEST(EagerProfile, AnInnerOneTakesThePlaceOfTheOuterOne) {
   exp(x);
   EXPECT_EQ(count(outer, "exp"), 2);
   EXPECT_EQ(count(outer, "tanh"), 0);
+}
+
+TEST(EagerProfile, AnOuterOneMayEndFirst) {
+  const Tensor x = ones({4});
+  auto outer = std::make_unique<EagerProfile>(), middle = std::make_unique<EagerProfile>();
+  {
+    EagerProfile inner;
+    middle->stop();
+    outer.reset();
+    exp(x);
+    EXPECT_EQ(count(inner, "exp"), 1);
+  }
+  tanh(x);
+  EXPECT_TRUE(middle->events().empty());
+  EXPECT_FALSE(eager_profile_is_on());
 }
 
 TEST(EagerProfile, HasATableAndATrace) {

@@ -86,6 +86,17 @@ TEST(Elements, MustBeValuesOfTheDtype) {
   EXPECT_EQ(tensor({0.1}, DType::f64).item<double>(), 0.1);
   EXPECT_EQ(tensor({0.1}).item<float>(), 0.1f) << "fractions are rounded";
   EXPECT_EQ(tensor({0.1}, DType::f16).to_vector<std::uint16_t>(), (std::vector<std::uint16_t>{0x2e66}));
+  for (DType half : {DType::f16, DType::bf16}) {  // just above the middle of 1 and the next number
+    const double step = half == DType::f16 ? 0x1p-10 : 0x1p-7;
+    EXPECT_EQ(tensor({1 + step / 2 + 0x1p-40}, half).item<float>(), 1 + static_cast<float>(step)) << "rounded once";
+    EXPECT_EQ(tensor({1 + step / 2 - 0x1p-40}, half).item<float>(), 1);
+    EXPECT_EQ(tensor({-1 - step / 2 - 0x1p-40}, half).item<float>(), -1 - static_cast<float>(step));
+  }
+  EXPECT_MENTIONS(message_of<TypeError>([] { tensor({1e39}); }), "1e+39 at [0] is not a value of f32");
+  EXPECT_MENTIONS(message_of<TypeError>([] { tensor({-65520.0}, DType::f16); }), "-65520 at [0] is not a value of f16");
+  EXPECT_EQ(tensor({65519.0}, DType::f64).item<double>(), 65519);
+  EXPECT_EQ(tensor({65519.5}, DType::f16).item<float>(), 65504);
+  EXPECT_TRUE(std::isinf(tensor({std::numeric_limits<double>::infinity()}, DType::bf16).item<float>()));
   EXPECT_EQ(tensor({2, 0, -1}, DType::boolean).to_vector<bool>(), (std::vector<bool>{true, false, true}));
   const std::uint16_t one = 1;
   EXPECT_EQ(tensor({one}, DType::f16).item<float>(), 1) << "a number, no bits";

@@ -5,6 +5,9 @@
 
 #include <tapedeck/tests/engine/messages.h>
 
+#include <cmath>
+#include <limits>
+
 namespace tapedeck {
 namespace {
 
@@ -64,6 +67,30 @@ TEST(CheckGradients, IntegersArePassedOnAndLargeInputsAreSampled) {
       check_gradients([](const Tensors& in) -> Tensors { return {square(in[0])}; }, {ones({95}, DType::f64)}, few);
   EXPECT_TRUE(check.ok());
   EXPECT_EQ(check.elements, 10);
+}
+
+TEST(CheckGradients, AnyLimitOfElementsServes) {
+  const auto squared = [](const Tensors& in) -> Tensors { return {square(in[0])}; };
+  GradientCheckOptions options;
+  options.most_elements = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(check_gradients(squared, {a()}, options).elements, 6);
+  options.most_elements = 0;
+  EXPECT_EQ(check_gradients(squared, {a()}, options).elements, 1);
+  EXPECT_EQ(check_gradients(squared, {ones({0}, DType::f64)}, options).elements, 0);
+}
+
+// The elements after the one that is NaN do not hide it.
+TEST(CheckGradients, TheWorstIsNanIfOneIs) {
+  const auto broken = [](const Tensors& in) {
+    return custom_gradient(
+        in, [](const Tensors& xs) -> Tensors { return {square(xs[0])}; },
+        [](const Tensors& xs, const Tensors&, const Tensors& dys) -> Tensors {
+          return {dys[0] * 2.0 * xs[0] * f64({1, std::nan(""), 1, 1, 1, 1}, {2, 3})};
+        });
+  };
+  const GradientCheck check = check_gradients(broken, {a()});
+  EXPECT_EQ(check.mismatches.size(), 1u);
+  EXPECT_TRUE(std::isnan(check.worst));
 }
 
 TEST(CheckGradients, OtherFloatingTypesAreRefused) {
