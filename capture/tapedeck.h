@@ -1,4 +1,6 @@
-// Everything an author needs: #include <tapedeck/tapedeck.h>
+// What a program needs that trains, captures, plans, replays, and loads and saves files: #include <tapedeck/tapedeck.h>
+// The package has more headers, which programs include by name: for authors of ops, of passes and of registered models, for
+// settings, and for questions about graphs and plans. capture/install_headers.cmake lists them.
 #pragma once
 
 #include <tapedeck/capture/file/captured_file.h>
