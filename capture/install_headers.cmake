@@ -34,6 +34,9 @@ list(APPEND listed
 # Authors of passes: a pass registers itself by name, and may call the others.
 list(APPEND listed engine/ir/graph.h capture/passes/registry.h capture/passes/passes.h)
 
+# Programs that ask in what a step differs from its capture.
+list(APPEND listed capture/record/capture_mismatch.h)
+
 # Authors of models: a model that is registered can be recorded by name.
 list(APPEND listed capture/record/model_registry.h)
 

@@ -5,8 +5,8 @@
 
 namespace tapedeck {
 
-// Throws CaptureError at the first difference and says what to do: for another op, other attributes, a constant that differs,
-// or a tensor made anew in every call. O(nodes).
+// Throws CaptureMismatch at the first difference and says what to do: for another op, other attributes, a constant that
+// differs, or a tensor made anew in every call. O(nodes).
 void compare_recordings(const Captured& first, const Captured& second);
 
 // Says why two recordings cannot be one step that was called with two sizes: they do not read and write the same tensors from
