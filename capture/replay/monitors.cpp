@@ -46,7 +46,8 @@ bool Monitors::any_match(const Graph& graph, const std::string& pattern, const M
 
 std::int32_t Monitors::add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {
   if (!fn) throw UsageError("monitor: there is no function to call");
-  Monitor m{next_, pattern, std::move(fn), {}};
+  const bool names_inputs = has_input_names(fn);
+  Monitor m{next_, pattern, std::move(fn), names_inputs, {}};
   for (NodeId n = 0; n < graph_.node_count(); ++n) m.nodes.push_back(shown(graph_, n, pattern, options));
   if (std::count(m.nodes.begin(), m.nodes.end(), kNothing) == static_cast<std::ptrdiff_t>(m.nodes.size()))
     throw UsageError(fmt::format("monitor: no node's op, module path or result is named like '{}'{}", pattern,

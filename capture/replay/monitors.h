@@ -1,6 +1,7 @@
 // The monitors of an executor, and the nodes that they watch. Segments without a watched node run as if there were no monitors.
 #pragma once
 
+#include <tapedeck/capture/replay/monitor_inputs.h>
 #include <tapedeck/capture/replay/run_options.h>
 #include <tapedeck/engine/ir/graph.h>
 
@@ -33,15 +34,15 @@ class Monitors {
   // value. Throws the exceptions of the monitors.
   template <class Read>
   void show_operands(NodeId n, const Read& read) {
+    const auto operands = graph_.inputs(graph_.nodes[n]);
     for (const Monitor& m : monitors_) {
-      if (m.nodes[n] == kNothing) continue;
-      ValueId before = kNone;
-      for (const ValueId v : graph_.inputs(graph_.nodes[n])) {
-        if (v == before ||
-            !(m.nodes[n] & kAllOperands || (m.nodes[n] & kSomeOperands && matches(m.pattern, graph_.value_name(v)))))
-          continue;
-        before = v;
-        call(m, {graph_.value_name(v), n, true, read(v)});
+      std::string before;
+      for (std::int32_t i = 0; i < static_cast<std::int32_t>(operands.size()); ++i) {
+        const ValueId v = operands[i];
+        if (!(m.nodes[n] & kAllOperands || (m.nodes[n] & kSomeOperands && matches(m.pattern, graph_.value_name(v))))) continue;
+        const std::string name = m.names_inputs ? input_name(graph_, n, i) : graph_.value_name(v);
+        if (name != before) call(m, {name, n, true, read(v)});
+        before = name;
       }
     }
   }
@@ -59,6 +60,7 @@ class Monitors {
     std::int32_t id;
     std::string pattern;
     MonitorFunction fn;
+    bool names_inputs;                // operands have the names of input_name()
     std::vector<std::uint8_t> nodes;  // by node: which of its values are shown
   };
 

@@ -43,6 +43,7 @@ struct ReplayOptions {
   double loop_s = 0;                     // > 0: steps until this time is over
   std::string until, phase;              // where the last step stops; empty: at its end
   std::vector<std::string> monitors;     // patterns
+  bool monitor_inputs = false;           // monitors show the operands of nodes too
   std::vector<std::string> inputs;       // NAME=VALUE
   std::vector<std::string> dims;         // NAME=SIZE
   std::string weights;
@@ -107,6 +108,11 @@ std::vector<Option> step_options(ReplayOptions& o) {
        .to = &o.monitors,
        .help = "Print least, greatest and mean of the results of nodes whose op, module path or result matches: fc1*, relu. "
                "* stands for any characters, ? for one."},
+      {.name = "--monitor-inputs",
+       .to = &o.monitor_inputs,
+       .help =
+           "With --monitor: print the inputs of those nodes too, just before the nodes run, and where such a result is read. "
+           "An input that a node computed is named after its reader: fc1.relu.input0."},
       {.name = "--profile",
        .to = &o.profile,
        .help = "Time every node on one thread. The first three steps do not count; --save keeps the times in the file."},
@@ -312,6 +318,7 @@ void check_options(const ReplayOptions& o) {
   if (o.loop_s > 0 && o.profile) refuse("--loop", "--profile", "a profile is of a known number of steps; give --steps");
   if (o.expected.empty() && (o.tolerance.relative > 0 || o.tolerance.absolute > 0))
     throw UsageError("--rtol and --atol need --expect");
+  if (o.monitor_inputs && o.monitors.empty()) throw UsageError("--monitor-inputs needs --monitor");
 }
 
 int thread_count(const ReplayOptions& options) {
@@ -413,6 +420,7 @@ int run(const ReplayOptions& options) {
   if (!options.phase.empty())
     how.phase = options.phase == "forward" ? Phase::forward : options.phase == "backward" ? Phase::backward : Phase::update;
   how.monitors = options.monitors;
+  how.monitor_inputs = options.monitor_inputs;
   how.prints_lines = !options.json && !talk().quiet;
   EagerCheck check(file.captured, start);
   std::optional<NodeTimer> timer;

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/tool/commands/replay_steps.h>
 
+#include <tapedeck/capture/replay/monitor_inputs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 
@@ -69,15 +70,23 @@ ReplaySteps::ReplaySteps(Executor* executor, const Start& start, StepOptions opt
 void ReplaySteps::watch() {
   for (const std::string& pattern : options_.monitors) {
     try {
-      executor_.monitor(pattern, [this](const Monitored& m) {
-        const Node& node = executor_.plan().graph.nodes[m.node];
-        const bool is_again =
-            std::any_of(seen_.begin(), seen_.end(), [&](const MonitoredValue& s) { return s.name == m.name; });
-        if (!is_again) seen_.push_back({0, m.node, m.name, node.op->name, m.value.type(), statistics(m.value)});
-      });
+      executor_.monitor(pattern, with_input_names([this](const Monitored& m) { note(m); }),
+                        {.operands = options_.monitor_inputs});
     } catch (const UsageError& e) {
       throw UsageError(fmt::format("--monitor {}: {}{}", pattern, e.what(), near_names(executor_.plan().graph, pattern)));
     }
+  }
+}
+
+// A value that several nodes read, or that several patterns show, is noted once, for the first node on any number of threads.
+void ReplaySteps::note(const Monitored& m) {
+  const Node& node = executor_.plan().graph.nodes[m.node];
+  const auto seen = std::find_if(seen_.begin(), seen_.end(), [&](const MonitoredValue& s) { return s.name == m.name; });
+  if (seen == seen_.end()) {
+    seen_.push_back({0, m.node, m.name, node.op->name, m.value.type(), statistics(m.value)});
+  } else if (m.node < seen->node) {
+    seen->node = m.node;
+    seen->op = node.op->name;
   }
 }
 

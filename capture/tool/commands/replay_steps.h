@@ -22,6 +22,7 @@ struct StepOptions {
   std::string until;                                     // stop the last step behind this value; empty: no
   std::optional<Phase> phase;                            // stop the last step at the end of this phase
   std::vector<std::string> monitors;                     // patterns
+  bool monitor_inputs = false;                           // monitors show the operands of nodes too
   bool prints_lines = true;                              // one for each step, to stdout
   std::function<Timeline*(bool is_last)> timeline = {};  // for each step; null: none
   std::function<void(const std::vector<Tensor>& inputs)> after_step = {};  // with the inputs of the step
@@ -45,6 +46,7 @@ class ReplaySteps {
  private:
   bool stops_early() const { return !options_.until.empty() || options_.phase.has_value(); }
   void watch();
+  void note(const Monitored& m);
   void feed(std::int64_t step);
   void run_step(bool is_last, const RunOptions& how, ReplaySummary* summary);
   void run_phases(const RunOptions& how, ReplaySummary* summary);

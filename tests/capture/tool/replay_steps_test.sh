@@ -54,9 +54,12 @@ expect 2 replay c.tape --phase forward --until loss; said 'exclude each other'
 
 # Monitors see values by op, module path and name, in the order of nodes on any number of threads.
 expect 0 replay g.graph --input x=zeros --monitor 's*'; quiet; answered 'step 1: sum s f32[]: min 2, max 2, mean 2'
+expect 0 replay g.graph --input x=zeros --monitor neg --monitor-inputs; answered 'step 1: neg b f32[]: min -2'; answered 'step 1: neg b.input0 f32[]: min 2, max 2, mean 2'
+expect 0 replay g.graph --input x=zeros --monitor exp --monitor-inputs; answered 'step 1: exp x f32[2]: min 0, max 0, mean 0'
+expect 2 replay g.graph --monitor-inputs; said '--monitor-inputs'
 expect 0 plan c.tape --threads 2 -o p2.tape
 for threads in 1 2; do
-  expect 0 replay p2.tape --monitor 'conv1' --monitor relu --threads $threads -q --json; quiet; sed -n '/"monitored"/,/^  ]/p' out > seen.$threads
+  expect 0 replay p2.tape --monitor 'conv1' --monitor relu --monitor-inputs --threads $threads -q --json; quiet; sed -n '/"monitored"/,/^  ]/p' out > seen.$threads
 done
 cmp -s seen.1 seen.2 || fail "monitors depend on the number of threads"
 [ "$(grep -c '"not_finite": 0' out)" -ge 4 ] || fail "the monitors saw $(grep -c not_finite out) values"
