@@ -19,6 +19,9 @@ list(APPEND listed
 # Programs that save where a thread stands in its random stream, without save_state().
 list(APPEND listed engine/eager/random_position.h)
 
+# Programs that ask whether gradients are new.
+list(APPEND listed engine/gradient/fresh_gradient.h)
+
 # Programs that place buffers of their own, without a graph.
 list(APPEND listed capture/planner/place/place.h)
 

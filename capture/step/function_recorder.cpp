@@ -8,6 +8,7 @@
 
 #include <tapedeck/capture/record/checked_call.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/fresh_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -19,6 +20,15 @@
 namespace tapedeck {
 
 namespace {
+
+// The gradient of one tensor, and its mark, to another.
+void give_gradient(const Tensor& from, Tensor to) {
+  to.set_grad(from.grad());
+  if (grad_is_fresh(from))
+    mark_grad_fresh(to);
+  else
+    mark_grad_used(to);
+}
 
 // The inputs as the function sees them.
 class StandIns {
@@ -34,7 +44,7 @@ class StandIns {
       if (!inside_[i].impl()->requires_grad) continue;
       const Tensor g = inside_[i].grad();
       if (given_[i].impl()->requires_grad)
-        given_[i].set_grad(g);
+        give_gradient(inside_[i], given_[i]);
       else if (g.defined())
         throw CaptureError(fmt::format(
             "[capture] backward inside the step reached input {}, whose gradient history began before the step; detach() it",
@@ -48,7 +58,7 @@ class StandIns {
     if (!t.impl()->requires_grad && !(thread_state().grad_enabled && t.requires_grad())) return s;
     s.requires_grad(true).grad_request(t.grad_request());
     if (const detail::Extra* extra = t.impl()->requires_grad ? t.impl()->extra : nullptr) {
-      s.set_grad(extra->grad);
+      give_gradient(t, s);
       for (const GradHook& hook : extra->hooks) s.impl()->extra->hooks.push_back(hook);
     }
     return s;

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/step/captured_backward.h>
+#include <tapedeck/capture/step/gradient_marks.h>
 #include <tapedeck/engine/eager/tensor.h>
 
 #include <memory>
@@ -29,6 +30,11 @@ struct Recording {
     std::vector<std::int32_t> ids;  // the executor's numbers for them
     std::int64_t version = 0;       // of the step's list
   } watched;
+  // What a replay does to the marks of gradients, by use (gradient_marks.h).
+  struct Marks {
+    std::weak_ptr<Executor> executor;  // of the program that they are for
+    std::vector<GradientMark> of_uses;
+  } marks;
   Watchlist watchlist;
   Draws draws;
   std::vector<std::string> reasons;  // why it was recorded

@@ -8,6 +8,7 @@
 
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/gradient/fresh_gradient.h>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,17 @@ void set_inputs(Recording& r, const std::vector<Tensor>& inputs) {
   for (std::size_t i = 0; i < n; ++i) r.executor->set_input(static_cast<int>(i), i < inputs.size() ? inputs[i] : c.inputs[i]);
 }
 
+// The marks of the gradients, as the function would have left them.
+void mark_gradients(Recording& r, const std::vector<Tensor>& inputs) {
+  if (r.marks.executor.lock() != r.executor) r.marks = {r.executor, gradient_marks(*r.captured)};
+  for (std::size_t i = 0; i < r.marks.of_uses.size(); ++i) {
+    const GradientMark mark = r.marks.of_uses[i];
+    if (mark == GradientMark::unchanged) continue;
+    const Tensor t = used(r.captured->uses[i], inputs);
+    mark == GradientMark::fresh ? mark_grad_fresh(t) : mark_grad_used(t);
+  }
+}
+
 }  // namespace
 
 ExecutorOptions member_options(const Recording& r, ExecutorOptions executor, const char* what) {
@@ -89,6 +101,7 @@ std::vector<Tensor> RecordingReplayer::replay(Recording& r, const std::vector<Te
     else if (use.clears_grad)
       used(use, inputs).set_grad(Tensor());
   }
+  mark_gradients(r, inputs);
   outputs.resize(static_cast<std::size_t>(r.captured->declared_outputs));
   return outputs;
 }

@@ -6,6 +6,7 @@
 //
 // Objects come from free lists (object_pool.h), bytes from the allocator.
 #include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/marked_extra.h>
 #include <tapedeck/engine/eager/object_pool.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -100,7 +101,7 @@ void release(TensorImpl* t) noexcept {
     }
   if (t->link) unlink_view(t);
   if (t->storage) release(t->storage);
-  delete t->extra;
+  delete static_cast<MarkedExtra*>(t->extra);
   t->~TensorImpl();
   Pool<TensorImpl>::give(t);
 }
@@ -167,7 +168,7 @@ detail::TensorImpl& need(detail::TensorImpl* impl, const char* what) {
 }
 
 detail::Extra& extra(detail::TensorImpl& t) {
-  if (!t.extra) t.extra = new detail::Extra;
+  if (!t.extra) t.extra = new detail::MarkedExtra;
   return *t.extra;
 }
 
@@ -316,7 +317,9 @@ void Tensor::set_grad(Tensor g) {
         error_text("set_grad", fmt::format("the gradient of {} cannot be {}", to_string(t.type()), to_string(g.type())), {}));
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing) state->tape->note_grad(&t, !g.defined());
+  const bool cleared = !g.defined();
   extra(t).grad = std::move(g);
+  if (cleared) detail::fresh_mark(t) = false;
 }
 
 GradRequest Tensor::grad_request() const { return need(impl_, "grad_request").request; }
@@ -364,6 +367,7 @@ Tensor& Tensor::retain_grad() {
     const Tensor old = impl->extra->grad;
     const Tensor now = old.defined() ? add(old, g) : copy(g);
     impl->extra->grad = now;
+    detail::fresh_mark(*impl) = true;
     return Tensor();
   });
 }

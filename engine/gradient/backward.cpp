@@ -8,6 +8,7 @@
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/gradient/backward_walk.h>
+#include <tapedeck/engine/gradient/fresh_gradient.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/interruption.h>
@@ -446,6 +447,7 @@ void BackwardWalk::write_leaf(ValueId v) {
   const bool write = leaf.grad_request() == GradRequest::write && written_.insert(leaf.impl()).second;
   const Tensor old = write ? Tensor() : leaf.grad();
   leaf.set_grad(old.defined() ? add(old, g) : own_bytes(std::move(g)));
+  mark_grad_fresh(leaf, site_);
 }
 
 void BackwardWalk::add_target(const Tensor& target, const Tensor& head) {

@@ -5,6 +5,7 @@
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
+#include <tapedeck/engine/gradient/fresh_gradient.h>
 #include <tapedeck/engine/nn/optimizer.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -162,6 +163,7 @@ void Optimizer::step(Site site) {
     if (!g.defined() || frozen(parameters_[i])) continue;
     const Scoped<Name> path(state.path, parameters_[i].name());
     update(i, parameters_[i], g, site);
+    mark_grad_used(parameters_[i]);
   }
   next_step(site);
 }
