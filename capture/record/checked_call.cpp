@@ -75,7 +75,11 @@ void StreamCheck::mismatch(const Recorder& tape, NodeId n, const std::string& wh
 
 void StreamCheck::recorded(const Recorder& tape, NodeId n) {
   if (!failure_.empty()) return;
-  for (; next_ <= n; ++next_) compare(tape, next_);
+  try {
+    for (; next_ <= n; ++next_) compare(tape, next_);
+  } catch (const CaptureError&) {  // of mismatch(), which has noted the failure
+    if (throws_ == Throws::at_once) throw;
+  }
 }
 
 void StreamCheck::compare(const Recorder& tape, NodeId n) {
@@ -122,8 +126,8 @@ void StreamCheck::compare_source(const Recorder& tape, NodeId n, std::size_t ope
 }
 
 void StreamCheck::finish(const Recorder& tape, const std::vector<Tensor>& outputs) {
-  if (!failure_.empty()) throw CaptureError(error_text("capture", failure_, {}));
   if (tape.graph.node_count() > 0) recorded(tape, tape.graph.node_count() - 1);
+  if (!failure_.empty()) throw CaptureError(error_text("capture", failure_, {}));
   if (tape.graph.node_count() < script_.n_nodes) mismatch(tape, tape.graph.node_count(), "too few ops");
   if (outputs.size() != script_.outputs.size())
     throw CaptureError(error_text(
