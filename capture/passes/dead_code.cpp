@@ -46,6 +46,7 @@ const bool registered = register_pass({
     .before = "graph g(%x: f32[4]) {\n  %a: f32[4] = exp(%x)\n  _: f32[4] = neg(%x)\n  return %a\n}\n",
     .after = "graph g(%x: f32[4]) {\n  %a: f32[4] = exp(%x)\n  return %a\n}\n",
     .run = [](Graph g, const PassOptions&) { return dead_code(std::move(g)); },
+    .level = OptimizationLevel::cleanups,
 });
 }  // namespace
 

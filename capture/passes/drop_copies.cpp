@@ -178,6 +178,7 @@ const bool registered = register_pass({
     .after = "graph g(%x: f32[4], %s: f32[]) {\n  %d: f32[4] = broadcast_to(%s) {shape=[4]}\n  %e: f32[4] = add(%x, %s)\n  "
              "return %e, %d\n}\n",
     .run = [](Graph g, const PassOptions&) { return drop_copies(std::move(g)); },
+    .level = OptimizationLevel::cleanups,
 });
 }  // namespace
 

@@ -239,6 +239,7 @@ const bool registered = register_pass({
     .after = "graph g(%x: f32[4,6]) {\n  %a: f32[24] = reshape(%x) {shape=[24]}\n  %b: f32[2,12] = reshape(%x) {shape=[2,12]}\n"
              "  return %a, %b\n}\n",
     .run = [](Graph g, const PassOptions&) { return fold_views(std::move(g)); },
+    .level = OptimizationLevel::cleanups,
 });
 }  // namespace
 

@@ -118,6 +118,7 @@ const bool registered = register_pass({
              "  return %y, %all\n"
              "}\n",
     .run = [](Graph g, const PassOptions&) { return loop_results(std::move(g)); },
+    .level = OptimizationLevel::cleanups,
 });
 }  // namespace
 

@@ -1,6 +1,7 @@
 // The choices of a user for the passes. The defaults change no bit of any result.
 #pragma once
 
+#include <tapedeck/capture/plan/optimization_level.h>
 #include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/kernels/export.h>
 
@@ -23,6 +24,8 @@ struct PassOptions {
   std::int64_t fold_operand_bytes = 1 << 20;  // constant_folding: the most bytes of operands that it reads for one constant
   std::int64_t hoist_bytes = 16 << 20;        // hoist_invariants: the most bytes that it holds during one loop
   DeviceMap devices = {};                     // place_devices
+  // PassRunner leaves out the registered passes of higher levels, as prepare() and simplify() call them.
+  OptimizationLevel level = OptimizationLevel::all;
 };
 
 }  // namespace TAPEDECK_API

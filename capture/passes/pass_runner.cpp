@@ -73,6 +73,7 @@ void PassRunner::check_cancel() const {
 
 Graph PassRunner::run(const char* name, Graph graph) {
   const Pass& pass = pass_named(name);
+  if (pass.level > options_.level && !pass.always) return graph;
   return run(
       pass.name, std::move(graph), [&](Graph g) { return run_pass(pass, std::move(g), options_); },
       pass.always ? Need::always : Need::optional);

@@ -37,7 +37,8 @@ class PassRunner {
   explicit PassRunner(PassOptions options = {},
                       Looks looks = Looks::at_each);  // reads the environment; TAPEDECK_DEBUG looks at each
 
-  // A registered pass. Throws UsageError for a name that no pass has.
+  // A registered pass; a pass of a higher level than PassOptions::level is left out, without a record. Throws UsageError for a
+  // name that no pass has.
   Graph run(const char* name, Graph graph);
   // Whether TAPEDECK_DISABLE_PASSES may leave a step out.
   enum class Need { optional, always };

@@ -18,7 +18,8 @@ struct Pass {
   const char* before = "";                // a graph ...
   const char* after = "";                 // ... and the graph that the pass makes of it
   Graph (*run)(Graph, const PassOptions&) = nullptr;
-  bool always = false;      // the planner cannot do without it
+  OptimizationLevel level = OptimizationLevel::all;  // the lowest level at which a PassRunner runs it
+  bool always = false;                               // the planner cannot do without it, so it runs at every level
   bool asked_for = false;   // does nothing without a choice of the user, and is not in the pipeline by itself
   bool in_regions = true;   // also right for the nested graphs of control flow, so the wrapper takes it there
   PassOptions sample = {};  // the options under which `before` becomes `after`

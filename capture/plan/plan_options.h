@@ -1,6 +1,7 @@
 // The options of planning, as plain data.
 #pragma once
 
+#include <tapedeck/capture/plan/optimization_level.h>
 #include <tapedeck/capture/plan/ordering.h>
 #include <tapedeck/capture/plan/sharing.h>
 #include <tapedeck/engine/ir/op.h>
@@ -37,6 +38,7 @@ struct PlanOptions {
   // size, which other values may share. 0: one block. Inputs, state, constants and outputs are blocks of their own in any case;
   // the memory inside a loop or branch is the workspace of its node.
   std::int64_t chunk_bytes = 0;
+  OptimizationLevel level = OptimizationLevel::all;  // the passes that run first; no level changes a bit of a result
   Ordering ordering = Ordering::automatic;
   Sharing sharing = Sharing::all;
   // Steps of search for offsets where greedy placement misses the bound (planner/place/place.h). -1: by the size of the graph,

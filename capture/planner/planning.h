@@ -18,7 +18,7 @@ namespace tapedeck {
 
 struct Planning {
   Planning(const PlanOptions& how, Looks looks)
-      : options(how), effort(how), watch{how.cancel, how.progress}, passes({}, looks), layouts(how, watch) {
+      : options(how), effort(how), watch{how.cancel, how.progress}, passes({.level = how.level}, looks), layouts(how, watch) {
     passes.cancel_by(how.cancel);
   }
   Planning(const Planning&) = delete;

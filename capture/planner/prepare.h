@@ -8,7 +8,7 @@
 namespace tapedeck TAPEDECK_API {
 
 // Without what is dead, known or computed twice: every pass that changes no bit, in the order that suits them (fast_math if the
-// runner has it).
+// runner has it). A runner with a lower level leaves passes out.
 Graph simplify(Graph graph, PassRunner* passes);
 
 // Verified, named, without what is dead, known or computed twice, and with the copies that updates and outputs need. Of the

@@ -112,7 +112,11 @@ void StreamCheck::mismatch(const Recorder& tape, NodeId n, const std::string& wh
 
 void StreamCheck::recorded(const Recorder& tape, NodeId n) {
   if (failure_) return;
-  for (; next_ <= n; ++next_) compare(tape, next_);
+  try {
+    for (; next_ <= n; ++next_) compare(tape, next_);
+  } catch (const CaptureError&) {  // of mismatch(), which has noted the failure
+    if (throws_ == Throws::at_once) throw;
+  }
 }
 
 void StreamCheck::compare(const Recorder& tape, NodeId n) {
@@ -173,8 +177,8 @@ void StreamCheck::compare_source(const Recorder& tape, NodeId n, std::size_t ope
 }
 
 void StreamCheck::finish(const Recorder& tape, const std::vector<Tensor>& outputs) {
-  if (failure_) throw *failure_;
   if (tape.graph.node_count() > 0) recorded(tape, tape.graph.node_count() - 1);
+  if (failure_) throw *failure_;
   const NodeId n = tape.graph.node_count();
   if (n < script_.n_nodes)
     mismatch(tape, n, "too few ops", {MismatchKind::op_count, {script_.graph.nodes[n].op->name, ""}, {"the end", ""}});

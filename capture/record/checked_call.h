@@ -16,7 +16,10 @@ namespace tapedeck {
 // plus the bytes of constants.
 class StreamCheck : public RecordWatch {
  public:
-  explicit StreamCheck(const TapeScript& script) : script_(script), seen_(script.sources.size()) {}
+  // When the first difference is thrown: from the op that differs, or from finish(), so that the step runs to its end.
+  enum class Throws { at_once, at_the_end };
+  explicit StreamCheck(const TapeScript& script, Throws when = Throws::at_once)
+      : script_(script), throws_(when), seen_(script.sources.size()) {}
   void recorded(const Recorder& tape, NodeId n) override;
   // Checks at the end of the step that no node is missing, and that the step returned and wrote the values that the script
   // says. Throws CaptureMismatch.
@@ -34,6 +37,7 @@ class StreamCheck : public RecordWatch {
   OperandName operand_now(const Recorder& tape, ValueId v) const;
 
   const TapeScript& script_;
+  const Throws throws_;
   std::vector<bool> seen_;  // by source: whether it was compared
   NodeId next_ = 0;
   std::optional<CaptureMismatch> failure_;  // once a check has failed it stays failed, even if the step catches the error

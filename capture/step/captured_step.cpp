@@ -5,10 +5,12 @@
 //     ... and something the recording
 //         relied on may not hold any more      confirm       the function runs once more and is compared
 //     many that differ in draws alone          run_eagerly   the function runs, and is not recorded
+//     one that cannot serve (eager_fallback)   run_eagerly   likewise
 //     ... and the mode is checked, or
 //         check_every is due                   check         the function runs, compared op by op
 //
-// With named dimensions a recording may also be made from recordings at other sizes (make).
+// With named dimensions a recording may also be made from recordings at other sizes (make). With eager_fallback a run that was
+// recorded or checked and is no recording has its results handed out (fall_back), and the calls after it run eagerly.
 #include <tapedeck/capture/step/captured_step.h>
 
 #include <tapedeck/capture/file/captured_file.h>
@@ -80,7 +82,8 @@ struct CapturedStep::Impl {
   Impl(StepFunction fn, const CapturedStepOptions& given)
       : options(prepared(given)),
         given_executor(given.executor),
-        recorder(std::move(fn), options.input_names, options.output_names, options.fully_static),
+        recorder(std::move(fn), options.input_names, options.output_names, options.fully_static,
+                 given.eager_fallback ? Refused::noted : Refused::thrown),
         replayer(options.plan, options.executor),
         families(new_families()) {}
 
@@ -95,7 +98,8 @@ struct CapturedStep::Impl {
   const Recording* last = nullptr;        // the one that ran last
   std::unique_ptr<DimFamilies> families;  // if dimensions are named
   StepCounts counts;
-  int since_check = 0;  // calls that could replay, since the last check by check_every
+  std::string difference;  // of two equal calls, with eager_fallback: the step is no program; empty: none was found
+  int since_check = 0;     // calls that could replay, since the last check by check_every
   std::atomic<bool> busy{false};
 
   std::unique_ptr<DimFamilies> new_families() const {
@@ -105,57 +109,75 @@ struct CapturedStep::Impl {
 
   // ---- running the function ----
 
-  Captured record_once(const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
-    Captured captured = recorder.record(inputs, outputs);
-    ++counts.recordings;
-    return captured;
+  // With eager_fallback, a run that no capture allows is the last one of this recording.
+  template <class Run>
+  CapturedRun run_captured(Recording& r, Run&& run) {
+    try {
+      return run();
+    } catch (const CaptureError& e) {
+      if (options.eager_fallback) r.refusal = e.what();
+      throw;
+    }
+  }
+
+  CapturedRun record_once(Recording& r, const std::vector<Tensor>& inputs) {
+    CapturedRun run = run_captured(r, [&] { return recorder.record(inputs); });
+    if (run.captured) ++counts.recordings;
+    return run;
   }
 
   std::vector<Tensor> record(Recording& r, const std::vector<Tensor>& inputs) {
     cache.keep_suspicions();
-    std::vector<Tensor> outputs;
-    Captured captured = record_once(inputs, &outputs);
+    CapturedRun run = record_once(r, inputs);
+    if (!run.refusal.empty()) return fall_back(r, inputs, run);
     if (r.first && handed_out_since(*r.first)) {
       r.first.reset();
       r.reasons.push_back("mutable_data() handed out the bytes of a constant");
     }
+    Captured& captured = *run.captured;
     if (families && captured.counts.empty()) families->add(r.types, r.surroundings, captured);
     if (!r.first) {
       r.draws = Draws(captured.graph);
       r.first = std::move(captured);
     } else {
-      compare_recordings(*r.first, captured);
+      if (differs(*r.first, &run)) return fall_back(r, inputs, run);
       if (trusted_counts(*r.first, captured))
         replayer.build(r, std::move(captured));
       else
         r.first = std::move(captured);
     }
+    run.captured.reset();
     cache.note_handles();
-    return outputs;
+    return with_history(r, inputs, run.outputs);
   }
 
   // Something that the recording relied on may not hold any more. If the function is still the same program, the replay stays.
   std::vector<Tensor> confirm(Recording& r, const std::vector<Tensor>& inputs, const std::string& suspicion) {
     cache.keep_suspicions();
-    std::vector<Tensor> outputs;
-    std::optional<Captured> captured = record_once(inputs, &outputs);
+    CapturedRun run = record_once(r, inputs);
+    if (!run.refusal.empty()) return fall_back(r, inputs, run);
     try {
-      compare_recordings(*r.captured, *captured);
-      captured.reset();
+      compare_recordings(*r.captured, *run.captured);
+      run.captured.reset();
       r.watchlist.note(*r.captured);
       r.reasons.push_back(suspicion + ", and the step is the same");
     } catch (const CaptureError& e) {
-      if (families) families->forget(r.types, r.surroundings);
-      r.executor.reset();
-      r.made = false;
-      r.backward.reset();
-      r.captured.reset();
-      r.draws = Draws(captured->graph);
-      r.first = std::move(captured);
+      drop_program(r);
+      r.draws = Draws(run.captured->graph);
+      r.first = std::move(run.captured);
+      run.captured.reset();
       r.reasons.push_back(fmt::format("{} ({})", suspicion, e.what()));
     }
     cache.note_handles();
-    return outputs;
+    return with_history(r, inputs, run.outputs);
+  }
+
+  void drop_program(Recording& r) {
+    if (families) families->forget(r.types, r.surroundings);
+    r.executor.reset();
+    r.made = false;
+    r.backward.reset();
+    r.captured.reset();
   }
 
   bool check_is_due() {
@@ -164,16 +186,75 @@ struct CapturedStep::Impl {
     return true;
   }
 
-  std::vector<Tensor> check(const Recording& r, const std::vector<Tensor>& inputs) {
-    std::vector<Tensor> outputs;
+  std::vector<Tensor> check(Recording& r, const std::vector<Tensor>& inputs) {
+    CapturedRun run;
     if (r.captured->script) {
-      outputs = recorder.check(*r.captured, inputs);
+      run = run_captured(r, [&] { return recorder.check(*r.captured, inputs); });
     } else {  // made from recordings at other sizes: the call is recorded and compared whole
-      const Captured captured = record_once(inputs, &outputs);
-      compare_recordings(*r.captured, captured);
+      run = record_once(r, inputs);
+      if (run.refusal.empty()) differs(*r.captured, &run);
+    }
+    if (!run.refusal.empty()) {
+      difference = run.refusal;
+      return fall_back(r, inputs, run);
     }
     ++counts.checks;
-    return outputs;
+    return with_history(r, inputs, run.outputs);
+  }
+
+  // ---- eager calls in the place of others ----
+
+  // Whether a run is another program than the recording. That is an error, or, with eager_fallback, the refusal of the run.
+  bool differs(const Captured& recording, CapturedRun* run) {
+    try {
+      compare_recordings(recording, *run->captured);
+      return false;
+    } catch (const CaptureError& e) {
+      if (!options.eager_fallback) throw;
+      difference = run->refusal = e.what();
+      return true;
+    }
+  }
+
+  // The results of a run that is no recording. The calls after it run eagerly: all if the step is no program, otherwise those
+  // that belong to this recording.
+  std::vector<Tensor> fall_back(Recording& r, const std::vector<Tensor>& inputs, CapturedRun& run) {
+    ++counts.fallbacks;
+    counts.last_eager_reason = run.refusal;
+    std::vector<Tensor> results = std::move(run.outputs);
+    if (run.captured) {
+      std::shared_ptr<CapturedBackward> backward;
+      results = with_history_of(*run.captured, &backward, r, inputs, results);
+      run.captured.reset();
+    }
+    if (difference.empty()) {
+      r.refusal = run.refusal;
+      r.reasons.push_back(fmt::format("its calls run eagerly: {}", run.refusal));
+      drop_program(r);
+      r.first.reset();
+    } else if (families) {
+      families->forget(r.types, r.surroundings);
+    }
+    cache.note_handles();
+    return results;
+  }
+
+  std::vector<Tensor> run_eagerly(const std::vector<Tensor>& inputs, const std::string& reason) {
+    ++counts.fallbacks;
+    counts.last_eager_reason = reason;
+    return recorder.run(inputs);
+  }
+
+  // No recording would serve a second call, because the step draws other numbers in every call.
+  std::vector<Tensor> run_without_recording(const std::vector<Tensor>& inputs) {
+    if (counts.eager++ == 0)
+      fmt::print(
+          stderr,
+          "warning: the captured step {} draws random numbers and begins no random step (next_step()), so every call draws "
+          "others and no recording serves twice; its calls run eagerly\n",
+          given_executor.name.empty() ? "" : "'" + given_executor.name + "'");
+    counts.last_eager_reason = "it draws random numbers and begins no random step (next_step()), so every call draws others";
+    return recorder.run(inputs);
   }
 
   // ---- named dimensions ----
@@ -206,30 +287,40 @@ struct CapturedStep::Impl {
 
   std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
     const OneCall one(busy);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (!inputs[i].defined())
-        throw CaptureError(
-            error_text("capture", fmt::format("input {} ('{}') of the step is undefined", i, recorder.input_name(i)), {}));
+    if (const std::optional<ErrorText> undefined = undefined_input(inputs)) {
+      if (!options.eager_fallback) throw CaptureError(*undefined);
+      return run_eagerly(inputs, undefined->str());
+    }
     // The code around the call records or recomputes, so it must see the ops themselves.
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return recorder.run(inputs);
-    if (families) families->check(types_of(inputs));
+    if (!difference.empty() && mode != CaptureMode::checked) return run_eagerly(inputs, difference);
+    if (const std::string misfit = size_misfit(inputs); !misfit.empty()) return run_eagerly(inputs, misfit);
     Recording* const r = cache.find(inputs);
-    if (!r) return run_eagerly(inputs);
+    if (!r) return run_without_recording(inputs);
     last = r;
-    const std::vector<Tensor> results = run(*r, inputs);
-    return with_history(*r, inputs, results);
+    if (!r->refusal.empty()) return run_eagerly(inputs, r->refusal);
+    if (!difference.empty() && !r->executor) return run_eagerly(inputs, difference);
+    return run(*r, inputs);
   }
 
-  // No recording would serve a second call, because the step draws other numbers in every call.
-  std::vector<Tensor> run_eagerly(const std::vector<Tensor>& inputs) {
-    if (counts.eager++ == 0)
-      fmt::print(
-          stderr,
-          "warning: the captured step {} draws random numbers and begins no random step (next_step()), so every call draws "
-          "others and no recording serves twice; its calls run eagerly\n",
-          given_executor.name.empty() ? "" : "'" + given_executor.name + "'");
-    return recorder.run(inputs);
+  std::optional<ErrorText> undefined_input(const std::vector<Tensor>& inputs) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i].defined())
+        return error_text("capture", fmt::format("input {} ('{}') of the step is undefined", i, recorder.input_name(i)), {});
+    return std::nullopt;
+  }
+
+  // Why the named dimensions do not allow these sizes, if the call can run eagerly instead. Otherwise it is a TypeError.
+  std::string size_misfit(const std::vector<Tensor>& inputs) const {
+    if (!families) return "";
+    try {
+      families->check(types_of(inputs));
+      return "";
+    } catch (const TypeError& e) {
+      if (!options.eager_fallback) throw;
+      return e.what();
+    }
   }
 
   std::vector<Tensor> run(Recording& r, const std::vector<Tensor>& inputs) {
@@ -245,29 +336,38 @@ struct CapturedStep::Impl {
     monitors.apply(r);
     std::vector<Tensor> outputs = replayer.replay(r, inputs);
     ++counts.replays;
-    return outputs;
+    return with_history(r, inputs, outputs);
   }
 
   // ---- questions about the program that ran last ----
 
   const Captured& recorded(const char* what) const {
     if (last && last->known()) return *last->known();
-    throw UsageError(error_text(what, "the captured step was not called yet, so nothing is recorded", {}));
+    throw UsageError(error_text(what, reason_for_none("the captured step was not called yet, so nothing is recorded"), {}));
   }
 
   const Executor& replayed(const char* what) const {
     if (last && last->executor) return *last->executor;
-    throw ExecutionError(error_text(what, "the captured step has not replayed yet: its first two calls record", {}));
+    throw ExecutionError(
+        error_text(what, reason_for_none("the captured step has not replayed yet: its first two calls record"), {}));
+  }
+
+  std::string reason_for_none(const char* usual) const {
+    return last && !last->refusal.empty() ? fmt::format("the captured step runs eagerly: {}", last->refusal) : usual;
   }
 
   // Results whose gradient the function did not take itself get a history, for eager code around the step.
   std::vector<Tensor> with_history(Recording& r, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
-    const Captured& c = *r.known();
+    return with_history_of(*r.known(), &r.backward, r, inputs, results);
+  }
+
+  std::vector<Tensor> with_history_of(const Captured& c, std::shared_ptr<CapturedBackward>* backward, const Recording& r,
+                                      const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
     const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();
     if (!any || !thread_state().grad_enabled) return results;
-    if (!r.backward)
-      r.backward = std::make_shared<CapturedBackward>(c, options.plan, member_options(r, given_executor, "backward of "));
-    return r.backward->attach(inputs, results);
+    if (!*backward)
+      *backward = std::make_shared<CapturedBackward>(c, options.plan, member_options(r, given_executor, "backward of "));
+    return (*backward)->attach(inputs, results);
   }
 };
 
@@ -286,6 +386,7 @@ void CapturedStep::set_mode(CaptureMode mode) { impl_->mode = mode; }
 void CapturedStep::forget() {
   const OneCall one(impl_->busy);
   impl_->last = nullptr;
+  impl_->difference.clear();
   impl_->cache.clear();
   impl_->families = impl_->new_families();
 }
@@ -342,6 +443,8 @@ void save_tape(const std::string& path, const CapturedStep& step, const Plan& pl
 int CapturedStep::recordings() const { return impl_->counts.recordings; }
 int CapturedStep::replays() const { return impl_->counts.replays; }
 int CapturedStep::checks() const { return impl_->counts.checks; }
+int CapturedStep::eager_calls() const { return impl_->counts.eager + impl_->counts.fallbacks; }
+const std::string& CapturedStep::last_eager_reason() const { return impl_->counts.last_eager_reason; }
 
 std::string CapturedStep::explain() const {
   return explain_text(impl_->counts, impl_->cache.explanations()) + (impl_->families ? impl_->families->explain() : "");

@@ -53,6 +53,21 @@ struct CapturedStepOptions {
   int check_every = 0;        // N: of the calls that could replay, every N-th is checked as in CaptureMode::checked; 0: none
   bool fully_static = false;  // no unplanned regions: an op with a result whose size is known only in a run is an error
   DimOptions dims = {};       // named dimensions: sizes within their ranges are one step (size_buckets.h)
+  // Calls that the step would refuse with a CaptureError run eagerly instead, and are counted (eager_calls()). A call runs the
+  // function once at most, so that no update and no draw happens twice:
+  // - A run that was recorded and turns out to be no recording (it did something else than the last one, the host read a
+  // tensor,
+  //   no graph can express it) has computed what eager code computes, and its results are handed out.
+  // - After that the function runs eagerly, outside a capture, until forget(): in all calls if two equal calls did different
+  //   things; in calls of this kind (see above) otherwise. In CaptureMode::checked, kinds that have a program are still
+  //   checked.
+  // - Undefined inputs, and sizes that `dims` does not allow, run eagerly call by call.
+  // A CaptureError still comes out, and later calls of this kind run eagerly, where the run has no eager results to hand out:
+  // an op that no capture allows has thrown inside the function (mutable_data(), a capture inside, a new seed, ...); backward
+  // inside has reached an input whose history began before the step; or a result has gradients to give and no graph can express
+  // the run. Errors of the function, kernel faults, budgets that no plan meets and calls at the same time come out as ever.
+  // Tensors that the function keeps to itself have no gradient history from a recorded call.
+  bool eager_fallback = false;
 };
 
 // One call at a time: a second one, from another thread or from inside the function, is a CaptureError.
@@ -95,6 +110,10 @@ class CapturedStep {
   int recordings() const;  // how often the function itself has run to be recorded
   int replays() const;
   int checks() const;  // checked calls that agreed with the capture
+  // Calls that ran eagerly in the place of a recording or replay: by eager_fallback, or because every call draws other numbers
+  // (see above). And why the last of them did; empty if there was none.
+  int eager_calls() const;
+  const std::string& last_eager_reason() const;
 
  private:
   struct Impl;

@@ -156,6 +156,9 @@ std::string explain_text(const StepCounts& counts, const std::vector<Explanation
     text += fmt::format(
         "ran {} times eagerly: it draws other numbers in every call, because it begins no random step (next_step())\n",
         counts.eager);
+  if (counts.fallbacks)
+    text += fmt::format("ran {} times eagerly by eager_fallback; the reason of the last eager call: {}\n", counts.fallbacks,
+                        counts.last_eager_reason);
   for (const Explanation& e : recordings) {
     text += fmt::format("for ({}): {}\n", e.types, fmt::join(e.reasons, "; then "));
     if (e.report) text += e.report->to_string();
@@ -170,6 +173,7 @@ std::string explain_json(const StepCounts& counts, const std::vector<Explanation
   json.key("schema").value("tapedeck.explain/1");
   json.key("recordings").value(counts.recordings).key("replays").value(counts.replays).key("checks").value(counts.checks);
   json.key("eager").value(counts.eager);
+  if (counts.fallbacks) json.key("fallbacks").value(counts.fallbacks).key("last_eager_reason").value(counts.last_eager_reason);
   json.line().key("programs").open('[');
   for (const Explanation& e : recordings) {
     json.line().open('{');

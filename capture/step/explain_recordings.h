@@ -21,7 +21,9 @@ struct Explanation {
 
 struct StepCounts {
   int recordings = 0, replays = 0, checks = 0;
-  int eager = 0;  // calls that were not recorded, because every call draws other numbers
+  int eager = 0;                  // calls that were not recorded, because every call draws other numbers
+  int fallbacks = 0;              // calls that eager_fallback let run eagerly
+  std::string last_eager_reason;  // of both; empty: there was none
 };
 
 std::string explain_text(const StepCounts& counts, const std::vector<Explanation>& recordings);

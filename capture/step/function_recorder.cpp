@@ -7,13 +7,15 @@
 #include <tapedeck/capture/step/function_recorder.h>
 
 #include <tapedeck/capture/record/checked_call.h>
+#include <tapedeck/engine/eager/host_reads.h>
+#include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/gradient/fresh_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -67,31 +69,51 @@ class StandIns {
   std::vector<Tensor> given_, inside_;
 };
 
-// Results that share no bytes with each other, nor with any tensor that lives on: the next call must not change them.
-std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captured& captured,
+// Results that share no bytes with each other, nor with any tensor that lives on: the next call must not change them. Null: it
+// is not known which tensors live on, so all results are copied.
+std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captured* captured,
                                 const std::vector<Tensor>& inputs) {
   std::unordered_set<const detail::Storage*> taken{nullptr};
-  for (const auto* list : {&inputs, &captured.inputs, &captured.state, &captured.constants})
-    for (const Tensor& t : *list) taken.insert(t.impl()->storage);
-  for (const TensorUse& use : captured.uses)
-    if (use.tensor.grad().defined()) taken.insert(use.tensor.grad().impl()->storage);
+  if (captured) {
+    for (const auto* list : {&inputs, &captured->inputs, &captured->state, &captured->constants})
+      for (const Tensor& t : *list) taken.insert(t.impl()->storage);
+    for (const TensorUse& use : captured->uses)
+      if (use.tensor.grad().defined()) taken.insert(use.tensor.grad().impl()->storage);
+  }
   const NoGrad no_grad;
   std::vector<Tensor> own;
-  for (const Tensor& t : results)
-    own.push_back(taken.insert(t.impl()->storage).second || t.abstract()
-                      ? Tensor(detail::new_view(*t.impl(), t.shape(), 0, t.strides()))
-                      : copy(t));
+  for (const Tensor& t : results) {
+    if (!t.defined())
+      own.push_back(t);
+    else if (t.abstract() || (captured && taken.insert(t.impl()->storage).second))
+      own.push_back(Tensor(detail::new_view(*t.impl(), t.shape(), 0, t.strides())));
+    else
+      own.push_back(copy(t));
+  }
   return own;
+}
+
+// Whether eager backward could still start from a result of the open capture. Without a graph it could not.
+bool gives_gradients(const Tensor& t) {
+  if (!t.defined()) return false;
+  const ThreadState& state = thread_state();
+  const detail::TensorImpl& impl = *t.impl();
+  const Recorder& tape = *state.tape;
+  if (!tape.owns(impl)) return tape.needs_grad(impl) || (state.own->owns(impl) && state.own->needs_grad(impl));
+  const NodeId maker = tape.graph.values[tape.bound_value(impl)].node;
+  const bool spent = maker != kNone && tape.notes[maker].released;
+  return tape.needs_grad(impl) && !spent;
 }
 
 }  // namespace
 
 FunctionRecorder::FunctionRecorder(StepFunction fn, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                                   bool fully_static)
+                                   bool fully_static, Refused refused)
     : fn_(std::move(fn)),
       input_names_(std::move(input_names)),
       output_names_(std::move(output_names)),
-      fully_static_(fully_static) {}
+      fully_static_(fully_static),
+      refused_(refused) {}
 
 std::string FunctionRecorder::input_name(std::size_t i) const {
   return i < input_names_.size() ? input_names_[i] : fmt::format("in{}", i);
@@ -101,10 +123,23 @@ std::string FunctionRecorder::output_name(std::size_t i) const {
   return i < output_names_.size() ? output_names_[i] : fmt::format("out{}", i);
 }
 
-// `end` closes the capture.
-std::vector<Tensor> FunctionRecorder::run_captured(const std::vector<Tensor>& inputs, const End& end) const {
+// The function has run. `end` closes the capture; if that fails, the results of the run may stand without a graph.
+void FunctionRecorder::finish(Capture& capture, CapturedRun* run, const End& end) const {
+  const bool graph_needed =
+      refused_ == Refused::thrown || std::any_of(run->outputs.begin(), run->outputs.end(), gives_gradients);
+  try {
+    for (std::size_t i = 0; i < run->outputs.size(); ++i) capture.output(output_name(i), run->outputs[i]);
+    end(capture, *run);
+  } catch (const CaptureError& e) {
+    if (graph_needed) throw;
+    run->captured.reset();
+    if (run->refusal.empty()) run->refusal = e.what();
+  }
+}
+
+CapturedRun FunctionRecorder::run_captured(const std::vector<Tensor>& inputs, const End& end) const {
   StandIns stand_ins(inputs);
-  std::vector<Tensor> outputs;
+  CapturedRun run;
   {
     Capture capture("step");
     capture.output_gradients();
@@ -113,27 +148,40 @@ std::vector<Tensor> FunctionRecorder::run_captured(const std::vector<Tensor>& in
     if (fully_static_) capture.fully_static();
     capture.continue_draws();
     for (std::size_t i = 0; i < inputs.size(); ++i) capture.input(input_name(i), stand_ins.inside()[i]);
-    outputs = fn_(stand_ins.inside());
-    for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(output_name(i), outputs[i]);
-    end(capture, outputs);
+    PassedHostReads reads{thread_state().tape, ""};
+    {
+      const Scoped<PassedHostReads*> passing(passed_host_reads(), refused_ == Refused::noted ? &reads : nullptr);
+      run.outputs = fn_(stand_ins.inside());
+    }
+    run.refusal = std::move(reads.first);
+    finish(capture, &run, end);
   }
   stand_ins.hand_back();
-  return outputs;
+  return run;
 }
 
-Captured FunctionRecorder::record(const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) const {
-  std::optional<Captured> captured;
-  *outputs = run_captured(inputs, [&](Capture& capture, const std::vector<Tensor>&) { captured = capture.finish(); });
-  *outputs = own_results(*outputs, *captured, inputs);
-  return std::move(*captured);
+CapturedRun FunctionRecorder::record(const std::vector<Tensor>& inputs) const {
+  CapturedRun run = run_captured(inputs, [](Capture& capture, CapturedRun& recorded) { recorded.captured = capture.finish(); });
+  run.outputs = own_results(run.outputs, run.captured ? &*run.captured : nullptr, inputs);
+  return run;
 }
 
-std::vector<Tensor> FunctionRecorder::check(const Captured& captured, const std::vector<Tensor>& inputs) const {
-  StreamCheck watch(*captured.script);
+CapturedRun FunctionRecorder::check(const Captured& recording, const std::vector<Tensor>& inputs) const {
+  using Throws = StreamCheck::Throws;
+  StreamCheck watch(*recording.script, refused_ == Refused::thrown ? Throws::at_once : Throws::at_the_end);
   const Scoped<RecordWatch*> watching(watch_of_captures(), &watch);
-  const std::vector<Tensor> outputs =
-      run_captured(inputs, [&](Capture&, const std::vector<Tensor>& results) { watch.finish(*thread_state().tape, results); });
-  return own_results(outputs, captured, inputs);
+  CapturedRun run = run_captured(inputs, [&](Capture& capture, CapturedRun& checked) {
+    try {
+      watch.finish(*thread_state().tape, checked.outputs);
+    } catch (const CaptureError& e) {
+      if (refused_ == Refused::thrown) throw;
+      if (checked.refusal.empty()) checked.refusal = e.what();
+    }
+    if (!checked.refusal.empty()) checked.captured = capture.finish();
+  });
+  const Captured* known = run.refusal.empty() ? &recording : run.captured ? &*run.captured : nullptr;
+  run.outputs = own_results(run.outputs, known, inputs);
+  return run;
 }
 
 }  // namespace tapedeck

@@ -7,31 +7,48 @@
 #include <tapedeck/engine/eager/tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tapedeck {
 
+// What to do about a run of the function that no replay may repeat: throw a CaptureError, or hand out the results of the run
+// with the reason.
+enum class Refused { thrown, noted };
+
+// One run of the function inside a capture.
+struct CapturedRun {
+  std::vector<Tensor> outputs;
+  std::optional<Captured> captured;  // what was recorded; none after a check that agreed, or if no graph can be made of the run
+  std::string refusal;               // why no replay may repeat the run; empty: none, always so with Refused::thrown
+};
+
 class FunctionRecorder {
  public:
   FunctionRecorder(StepFunction fn, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                   bool fully_static);
+                   bool fully_static, Refused refused);
 
   std::string input_name(std::size_t i) const;   // "in0", "in1", ... where none was given
   std::string output_name(std::size_t i) const;  // "out0", "out1", ... likewise
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const { return fn_(inputs); }  // not inside a capture of its own
-  Captured record(const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) const;
-  // Throws CaptureError at the first op that differs from the recording. REQUIRES: the recording has a script.
-  std::vector<Tensor> check(const Captured& captured, const std::vector<Tensor>& inputs) const;
+  // Both run the function once. What it throws comes out, a CaptureError of an op that no capture allows too. With
+  // Refused::noted a CaptureError comes out as well if results still have gradients to give and no graph can be made of the
+  // run, or if backward inside has reached an input whose history began before the step.
+  CapturedRun record(const std::vector<Tensor>& inputs) const;
+  // The refusal is the first op that differs from the recording. REQUIRES: the recording has a script.
+  CapturedRun check(const Captured& recording, const std::vector<Tensor>& inputs) const;
 
  private:
-  using End = std::function<void(Capture&, const std::vector<Tensor>& outputs)>;
-  std::vector<Tensor> run_captured(const std::vector<Tensor>& inputs, const End& end) const;
+  using End = std::function<void(Capture&, CapturedRun&)>;
+  CapturedRun run_captured(const std::vector<Tensor>& inputs, const End& end) const;
+  void finish(Capture& capture, CapturedRun* run, const End& end) const;
 
   StepFunction fn_;
   std::vector<std::string> input_names_, output_names_;
   bool fully_static_;
+  Refused refused_;
 };
 
 }  // namespace tapedeck

@@ -38,6 +38,7 @@ struct Recording {
   Watchlist watchlist;
   Draws draws;
   std::vector<std::string> reasons;  // why it was recorded
+  std::string refusal;               // why its calls run eagerly, with eager_fallback; empty: they do not
 
   const Captured* known() const { return captured ? &*captured : first ? &*first : nullptr; }
 };

@@ -152,7 +152,7 @@ struct DimBuckets::Impl {
   // Passes have rewritten the graph. If they do the same at every recorded size and at the largest, the rewritten graph follows
   // the sizes by rules too.
   bool serves_prepared(const std::vector<std::int64_t>& most, const Plan& plan) {
-    PassRunner passes;
+    PassRunner passes({.level = plan_options.level});
     std::vector<std::vector<std::int64_t>> sizes;
     for (const Recorded& r : recorded) sizes.push_back(r.sizes);
     sizes.push_back(most);

@@ -3,6 +3,7 @@
 //       shown places of each axis  ->  addresses of the shown elements  ->  one word for each, all of one width  ->  lines
 #include <tapedeck/engine/eager/print.h>
 
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
@@ -320,8 +321,10 @@ std::string elements_text(const TensorImpl& t, const TensorPrintOptions& options
 void refuse_in_capture(Site site) {
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
-    throw CaptureError(error_text(
-        "to_string", "reads a tensor on the host inside a capture, which a replay could not repeat; print it outside", site));
+    refuse_host_read_on(
+        *state->tape,
+        error_text("to_string",
+                   "reads a tensor on the host inside a capture, which a replay could not repeat; print it outside", site));
 }
 
 }  // namespace

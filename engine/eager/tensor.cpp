@@ -6,6 +6,7 @@
 //
 // Objects come from free lists (object_pool.h), bytes from the allocator.
 #include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/marked_extra.h>
 #include <tapedeck/engine/eager/object_pool.h>
 #include <tapedeck/engine/eager/recorder.h>
@@ -176,8 +177,10 @@ detail::Extra& extra(detail::TensorImpl& t) {
 void refuse_host_read(const detail::TensorImpl& t, const char* what, Site site = {}) {
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
-    throw CaptureError(error_text(
-        what, "reads a tensor on the host inside a capture, which a replay could not repeat; read it outside", site));
+    refuse_host_read_on(
+        *state->tape,
+        error_text(what, "reads a tensor on the host inside a capture, which a replay could not repeat; read it outside",
+                   site));
   if (!t.storage)
     throw TypeError(error_text(what, fmt::format("{} is abstract: it has a type and no data", to_string(t.type())), site));
 }

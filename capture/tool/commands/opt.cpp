@@ -21,14 +21,16 @@ struct OptOptions {
   std::string file;
   std::vector<std::string> passes;  // by name, in order; none: all that the pipeline simplifies with
   std::string output;
+  int level = 2;
   bool fast_math = false;
   bool list = false;
   bool json = false;
 };
 
 std::vector<Option> table(OptOptions& o) {
-  Option file = file_argument(&o.file);
+  Option file = file_argument(&o.file), level = level_option(&o.level);
   file.required = false;
+  level.excludes = "--pass";
   return {
       file,
       {.name = "--pass",
@@ -38,6 +40,7 @@ std::vector<Option> table(OptOptions& o) {
        .fallback = "all passes that simplify a graph before it is planned",
        .several = Several::commas,
        .words = pass_names},
+      level,
       {.name = "--fast-math",
        .to = &o.fast_math,
        .help = "Allow rewrites that change rounding, or the results of NaN, infinities and -0."},
@@ -85,6 +88,7 @@ int run(const OptOptions& options) {
   TapeFile file = load_any(options.file, Check::all);
   PassOptions choices;
   choices.fast_math = options.fast_math;
+  choices.level = static_cast<OptimizationLevel>(options.level);
   PassRunner passes(choices);
   passes.cancel_by(&interrupted());
   if (options.passes.empty()) file.captured = simplify(std::move(file.captured), &passes);

@@ -29,6 +29,7 @@ struct PlanCommandOptions {
   std::string chunk;   // most bytes of one block of the arena; empty: the arena is one block
   std::string strategy = "auto";
   std::string order = "auto";  // or "recorded"
+  int level = 2;               // of the passes that run first
   std::int64_t align = -1;     // -1: the alignment of the device
   std::string device = "cpu";
   std::string output;
@@ -69,6 +70,7 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
        .help = "The order of nodes: as recorded, or the one of several that keeps the fewest bytes alive.",
        .group = "Memory",
        .choices = {"recorded", "auto"}},
+      level_option(&o.level),
       chunk_option(&o.chunk, "Allocate the arena"),
       {.name = "--align",
        .metavar = "BYTES",
@@ -195,6 +197,7 @@ int run(const PlanCommandOptions& options) {
   if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
   how.strategy = strategy_named(options.strategy);
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
+  how.level = static_cast<OptimizationLevel>(options.level);
   how.alignment = options.align;
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
   how.chunk_bytes = parse_chunk(options.chunk);

@@ -32,6 +32,17 @@ Option parallel_peak_option(double* to, const std::string& when) {
           .most = 1e6};
 }
 
+Option level_option(int* to) {
+  return {.name = "--level",
+          .metavar = "N",
+          .to = to,
+          .help =
+              "How much the passes may change the graph first: 0 nothing, 1 leave out what nobody needs and what changes "
+              "nothing, 2 run all passes. Results have the same bits at every level.",
+          .least = 0,
+          .most = 2};
+}
+
 Option costs_option(std::string* to, const std::string& when) {
   return {.name = "--costs",
           .metavar = "SOURCE",
