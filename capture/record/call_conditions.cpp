@@ -1,5 +1,5 @@
 // Call conditions: what a recording relies on beside the types of its inputs. Three parts:
-//     Surroundings   the modes of the thread: gradients, autocast, training, the random state
+//     Surroundings   the modes of the thread: gradients, autocast, training, hooks, the random state
 //     Draws          how often each random stream was read, because the bits of a draw depend on its number
 //     Watchlist      signs that a constant was written, or that a handle to a constant or to state was let go
 #include <tapedeck/capture/record/call_conditions.h>
@@ -7,6 +7,7 @@
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
+#include <tapedeck/engine/nn/hooks.h>
 #include <tapedeck/engine/nn/module.h>
 #include <tapedeck/engine/ops/random.h>
 
@@ -26,6 +27,7 @@ Surroundings Surroundings::now() {
   s.autocast_dtype = state.autocast_dtype;
   s.path = state.path;
   s.training = training_modes();
+  s.hooks = module_hooks();
   s.rng = rng_state().impl();
   return s;
 }
@@ -36,6 +38,7 @@ std::string Surroundings::difference(const Surroundings& then, bool draws) const
   if (autocast != then.autocast || (autocast && autocast_dtype != then.autocast_dtype))
     return "autocast is another than it was";
   if (training != then.training) return "modules were switched between training and not";
+  if (hooks != then.hooks) return "modules have other hooks than they had";
   if (path != then.path)
     return fmt::format("it is called under the path '{}', it was under '{}'", path.view(), then.path.view());
   if (draws && rng != then.rng) return "the random state is another thread's";

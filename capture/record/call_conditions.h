@@ -17,6 +17,7 @@ struct Surroundings {
   DType autocast_dtype = DType::bf16;
   Name path;
   std::uint64_t training = 0;               // training_modes()
+  std::uint64_t hooks = 0;                  // module_hooks()
   const detail::TensorImpl* rng = nullptr;  // the thread's random state
 
   static Surroundings now();

@@ -1,8 +1,10 @@
 #include <tapedeck/engine/nn/attention.h>
+#include <tapedeck/engine/nn/hooks.h>
 #include <tapedeck/engine/nn/rows.h>
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 namespace tapedeck {
@@ -57,20 +59,22 @@ Tensor MultiheadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
 }
 
 Tensor MultiheadAttention::operator()(const Arg& x, const Tensor& mask) {
-  const ModuleScope scope(*this, x.site());
-  const std::int64_t size = in_weight.size(0);
-  require_rows("operand", x.tensor(), size, x.site());
-  const Tensor qkv = projected(x.tensor(), 0, 3);
-  return attend(slice(qkv, 2, 0, size), slice(qkv, 2, size, 2 * size), slice(qkv, 2, 2 * size, 3 * size), mask);
+  return hooked(*this, x.site(), std::array{x.tensor(), mask}, [&](const std::array<Tensor, 2>& in) {
+    const std::int64_t size = in_weight.size(0);
+    require_rows("operand", in[0], size, x.site());
+    const Tensor qkv = projected(in[0], 0, 3);
+    return attend(slice(qkv, 2, 0, size), slice(qkv, 2, size, 2 * size), slice(qkv, 2, 2 * size, 3 * size), in[1]);
+  });
 }
 
 Tensor MultiheadAttention::operator()(const Arg& x, const Tensor& memory, const Tensor& mask) {
-  const ModuleScope scope(*this, x.site());
-  const std::int64_t size = in_weight.size(0);
-  require_rows("operand", x.tensor(), size, x.site());
-  require_rows("memory", memory, size, x.site());
-  const Tensor kv = projected(memory, 1, 2);
-  return attend(projected(x.tensor(), 0, 1), slice(kv, 2, 0, size), slice(kv, 2, size, 2 * size), mask);
+  return hooked(*this, x.site(), std::array{x.tensor(), memory, mask}, [&](const std::array<Tensor, 3>& in) {
+    const std::int64_t size = in_weight.size(0);
+    require_rows("operand", in[0], size, x.site());
+    require_rows("memory", in[1], size, x.site());
+    const Tensor kv = projected(in[1], 1, 2);
+    return attend(projected(in[0], 0, 1), slice(kv, 2, 0, size), slice(kv, 2, size, 2 * size), in[2]);
+  });
 }
 
 TransformerBlock::TransformerBlock(Module& parent, const std::string& name, std::int64_t size, TransformerOptions o)
@@ -84,11 +88,13 @@ TransformerBlock::TransformerBlock(Module& parent, const std::string& name, std:
       drop1(*this, "drop1", o.dropout),
       drop2(*this, "drop2", o.dropout) {}
 
-Tensor TransformerBlock::operator()(const Arg& x, const Tensor& mask) {
-  const ModuleScope scope(*this, x.site());
-  const Tensor attended = add(x, drop1(attention(norm1(x), mask)));
-  const Tensor hidden = options.activation(fc1(as_rows(norm2(attended))));
-  return add(attended, rows_like(drop2(fc2(hidden)), attended));
+Tensor TransformerBlock::operator()(const Arg& operand, const Tensor& mask) {
+  return hooked(*this, operand.site(), std::array{operand.tensor(), mask}, [&](const std::array<Tensor, 2>& in) {
+    const Arg x(in[0], operand.site().file, operand.site().line);
+    const Tensor attended = add(x, drop1(attention(norm1(x), in[1])));
+    const Tensor hidden = options.activation(fc1(as_rows(norm2(attended))));
+    return add(attended, rows_like(drop2(fc2(hidden)), attended));
+  });
 }
 
 }  // namespace tapedeck

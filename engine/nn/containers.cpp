@@ -1,14 +1,16 @@
 #include <tapedeck/engine/nn/containers.h>
+#include <tapedeck/engine/nn/hooks.h>
 
 #include <fmt/format.h>
 
 namespace tapedeck {
 
-Tensor Sequential::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  Tensor y = x.tensor();
-  for (const Step& step : steps_) y = step.apply(Arg(y, x.site().file, x.site().line));
-  return y;
+Tensor Sequential::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) {
+    Tensor y = x.tensor();
+    for (const Step& step : steps_) y = step.apply(Arg(y, x.site().file, x.site().line));
+    return y;
+  });
 }
 
 const Module* Sequential::layer(std::size_t index) const {

@@ -1,6 +1,7 @@
 // Convolution layers: checks options, makes parameters, and calls the op. A transposed layer checks its options as a
 // convolution and then swaps the channel dimensions of the weights.
 #include <tapedeck/engine/nn/conv.h>
+#include <tapedeck/engine/nn/hooks.h>
 
 #include <fmt/format.h>
 
@@ -70,9 +71,8 @@ Conv1d::Conv1d(Module& parent, const std::string& name, std::int64_t in, std::in
   make_parameters(*this, conv_parameters("Conv1d", 1, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });
 }
-Tensor Conv1d::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  return biased(conv1d(x, weight, attrs), bias);
+Tensor Conv1d::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) { return biased(conv1d(x, weight, attrs), bias); });
 }
 
 Conv3d::Conv3d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& o)
@@ -80,9 +80,8 @@ Conv3d::Conv3d(Module& parent, const std::string& name, std::int64_t in, std::in
   make_parameters(*this, conv_parameters("Conv3d", 3, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });
 }
-Tensor Conv3d::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  return biased(conv3d(x, weight, attrs), bias);
+Tensor Conv3d::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) { return biased(conv3d(x, weight, attrs), bias); });
 }
 
 ConvTranspose1d::ConvTranspose1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
@@ -91,9 +90,8 @@ ConvTranspose1d::ConvTranspose1d(Module& parent, const std::string& name, std::i
   make_parameters(*this, transposed_parameters("ConvTranspose1d", 1, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });
 }
-Tensor ConvTranspose1d::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  return biased(conv_transpose1d(x, weight, options), bias);
+Tensor ConvTranspose1d::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) { return biased(conv_transpose1d(x, weight, options), bias); });
 }
 
 ConvTranspose2d::ConvTranspose2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
@@ -102,9 +100,8 @@ ConvTranspose2d::ConvTranspose2d(Module& parent, const std::string& name, std::i
   make_parameters(*this, transposed_parameters("ConvTranspose2d", 2, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });
 }
-Tensor ConvTranspose2d::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  return biased(conv_transpose2d(x, weight, options), bias);
+Tensor ConvTranspose2d::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) { return biased(conv_transpose2d(x, weight, options), bias); });
 }
 
 ConvTranspose3d::ConvTranspose3d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
@@ -113,9 +110,8 @@ ConvTranspose3d::ConvTranspose3d(Module& parent, const std::string& name, std::i
   make_parameters(*this, transposed_parameters("ConvTranspose3d", 3, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });
 }
-Tensor ConvTranspose3d::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  return biased(conv_transpose3d(x, weight, options), bias);
+Tensor ConvTranspose3d::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) { return biased(conv_transpose3d(x, weight, options), bias); });
 }
 
 }  // namespace tapedeck

@@ -1,6 +1,7 @@
 #include <tapedeck/engine/nn/layers.h>
 
 #include <tapedeck/engine/nn/conv.h>
+#include <tapedeck/engine/nn/hooks.h>
 
 #include <cmath>
 
@@ -11,10 +12,11 @@ Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::in
       weight(parameter("weight", initial_uniform(*this, "weight", {in, out}, in))),
       bias(options.bias ? parameter("bias", initial_uniform(*this, "bias", {out}, in)) : Tensor()) {}
 
-Tensor Linear::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  const Tensor y = matmul(x, weight);
-  return bias.defined() ? add(y, bias) : y;
+Tensor Linear::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) {
+    const Tensor y = matmul(x, weight);
+    return bias.defined() ? add(y, bias) : y;
+  });
 }
 
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, Stride stride,
@@ -28,18 +30,17 @@ Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::in
   if (options.bias) bias = parameter("bias", initial_uniform(*this, "bias", p.bias, p.fan_in));
 }
 
-Tensor Conv2d::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  const Tensor y = conv2d(x, weight, attrs);
-  return bias.defined() ? add(y, bias) : y;
+Tensor Conv2d::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) {
+    const Tensor y = conv2d(x, weight, attrs);
+    return bias.defined() ? add(y, bias) : y;
+  });
 }
 
 Dropout::Dropout(Module& parent, const std::string& name, double probability) : Module(parent, name), p(probability) {}
 
-Tensor Dropout::operator()(const Arg& x) {
-  if (!training() || p == 0) return x.tensor();
-  const ModuleScope scope(*this, x.site());
-  return dropout(x, p);
+Tensor Dropout::operator()(const Arg& operand) {
+  return hooked(*this, operand, [&](const Arg& x) { return training() && p != 0 ? dropout(x, p) : x.tensor(); });
 }
 
 }  // namespace tapedeck

@@ -6,10 +6,15 @@
 #include <tapedeck/kernels/export.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
+
+namespace detail {
+class CallHooks;
+}
 
 class Module {
  public:
@@ -55,6 +60,7 @@ class Module {
   Tensor buffer(const std::string& name, Tensor initial, Role role = Role::statistic);
 
  private:
+  friend class detail::CallHooks;
   void require_new_name(const std::string& name) const;
   void require_distinct_children() const;
   void forget(const Module& child);
@@ -64,6 +70,7 @@ class Module {
   std::vector<Module*> children_;
   std::vector<Tensor> parameters_;
   std::vector<Tensor> buffers_;
+  std::shared_ptr<detail::CallHooks> call_hooks_;  // null until the first hook is added (hooks.h)
   bool training_ = true;
 };
 

@@ -9,6 +9,7 @@
 #include <tapedeck/engine/nn/embedding.h>
 #include <tapedeck/engine/nn/grad_scaler.h>
 #include <tapedeck/engine/nn/gradients.h>
+#include <tapedeck/engine/nn/hooks.h>
 #include <tapedeck/engine/nn/initialise.h>
 #include <tapedeck/engine/nn/layers.h>
 #include <tapedeck/engine/nn/module.h>

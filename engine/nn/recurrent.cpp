@@ -2,11 +2,14 @@
 // steps one after another:
 //
 //       projected = x [t,n,in] W_ih + b      h_t = cell(projected[t], h_{t-1} W_hh)      y = concat(h_0, h_1, ...)
+#include <tapedeck/engine/nn/hooks.h>
 #include <tapedeck/engine/nn/recurrent.h>
 #include <tapedeck/engine/nn/rows.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
+
+#include <array>
 
 namespace tapedeck {
 namespace {
@@ -62,30 +65,36 @@ LstmCell::LstmCell(Module& parent, const std::string& name, std::int64_t in, std
     : RecurrentModule(parent, name), weights(make_weights(in, hidden, 4)) {}
 
 LstmState LstmCell::operator()(const Arg& x, const LstmState& state) {
-  const ModuleScope scope(*this, x.site());
-  require_input(x.tensor(), 2, weights.weight_ih.size(0), "batch,", x.site());
-  const LstmState before{state_or_zeros(state.h, x.tensor(), hidden_of(weights), x.site()),
-                         state_or_zeros(state.c, x.tensor(), hidden_of(weights), x.site())};
-  return lstm_step(weights, project_all(weights, x.tensor()), before);
+  const std::array<Tensor, 3> inputs{x.tensor(), state.h, state.c};
+  const std::array<Tensor, 2> after = hooked(*this, x.site(), inputs, [&](const std::array<Tensor, 3>& in) {
+    require_input(in[0], 2, weights.weight_ih.size(0), "batch,", x.site());
+    const LstmState before{state_or_zeros(in[1], in[0], hidden_of(weights), x.site()),
+                           state_or_zeros(in[2], in[0], hidden_of(weights), x.site())};
+    const LstmState s = lstm_step(weights, project_all(weights, in[0]), before);
+    return std::array{s.h, s.c};
+  });
+  return {after[0], after[1]};
 }
 
 GruCell::GruCell(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden)
     : RecurrentModule(parent, name), weights(make_weights(in, hidden, 3)) {}
 
 Tensor GruCell::operator()(const Arg& x, const Tensor& h) {
-  const ModuleScope scope(*this, x.site());
-  require_input(x.tensor(), 2, weights.weight_ih.size(0), "batch,", x.site());
-  return gru_step(weights, project_input(weights, x.tensor()), state_or_zeros(h, x.tensor(), hidden_of(weights), x.site()));
+  return hooked(*this, x.site(), std::array{x.tensor(), h}, [&](const std::array<Tensor, 2>& in) {
+    require_input(in[0], 2, weights.weight_ih.size(0), "batch,", x.site());
+    return gru_step(weights, project_input(weights, in[0]), state_or_zeros(in[1], in[0], hidden_of(weights), x.site()));
+  });
 }
 
 RnnCell::RnnCell(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden, RnnActivation act)
     : RecurrentModule(parent, name), weights(make_weights(in, hidden, 1)), activation(act) {}
 
 Tensor RnnCell::operator()(const Arg& x, const Tensor& h) {
-  const ModuleScope scope(*this, x.site());
-  require_input(x.tensor(), 2, weights.weight_ih.size(0), "batch,", x.site());
-  return rnn_step(weights, project_all(weights, x.tensor()), state_or_zeros(h, x.tensor(), hidden_of(weights), x.site()),
-                  activation);
+  return hooked(*this, x.site(), std::array{x.tensor(), h}, [&](const std::array<Tensor, 2>& in) {
+    require_input(in[0], 2, weights.weight_ih.size(0), "batch,", x.site());
+    return rnn_step(weights, project_all(weights, in[0]), state_or_zeros(in[1], in[0], hidden_of(weights), x.site()),
+                    activation);
+  });
 }
 
 // ---- sequences ----
@@ -114,16 +123,26 @@ Tensor RecurrentLayers::run_direction(const RecurrentWeights& w, const Tensor& x
   return concat(outputs, 0);
 }
 
-RecurrentLayers::Result RecurrentLayers::run(const Arg& arg, const States& initial) {
-  const ModuleScope scope(*this, arg.site());
-  Tensor x = arg.tensor();
-  require_input(x, 3, weights[0].weight_ih.size(0), "length,batch,", arg.site());
+RecurrentLayers::Result RecurrentLayers::run(const Arg& x, const States& initial) {
+  std::vector<Tensor> inputs = initial;
+  inputs.insert(inputs.begin(), x.tensor());
+  std::vector<Tensor> outputs = hooked(*this, x.site(), std::move(inputs), [&](const std::vector<Tensor>& in) {
+    const Result r = run_layers(in[0], States(in.begin() + 1, in.end()), x.site());
+    std::vector<Tensor> all = r.states;
+    all.insert(all.begin(), r.y);
+    return all;
+  });
+  return {outputs[0], States(outputs.begin() + 1, outputs.end())};
+}
+
+RecurrentLayers::Result RecurrentLayers::run_layers(Tensor x, const States& initial, Site site) const {
+  require_input(x, 3, weights[0].weight_ih.size(0), "length,batch,", site);
   const std::int64_t hidden = hidden_of(weights[0]), rows = static_cast<std::int64_t>(weights.size());
   const Type state{x.dtype(), {rows, x.size(1), hidden}};
   for (const Tensor& s : initial)
     if (s.defined() && s.type() != state)
       throw TypeError(error_text(
-          "recurrent", fmt::format("the initial state must be {}, not {}", to_string(state), to_string(s.type())), arg.site()));
+          "recurrent", fmt::format("the initial state must be {}, not {}", to_string(state), to_string(s.type())), site));
   std::vector<States> last(initial.size());
   const std::size_t directions = options.bidirectional ? 2 : 1;
   for (std::size_t row = 0; row < weights.size(); row += directions) {
@@ -134,7 +153,7 @@ RecurrentLayers::Result RecurrentLayers::run(const Arg& arg, const States& initi
       States states;
       for (const Tensor& s : initial)
         states.push_back(s.defined() ? reshape(slice(s, 0, at, at + 1), {x.size(1), hidden})
-                                     : zeros({x.size(1), hidden}, x.dtype(), arg.site()));
+                                     : zeros({x.size(1), hidden}, x.dtype(), site));
       sides.push_back(run_direction(weights[row + direction], x, direction == 1, &states));
       for (std::size_t k = 0; k < states.size(); ++k) last[k].push_back(reshape(states[k], {1, x.size(1), hidden}));
     }

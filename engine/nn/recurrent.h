@@ -66,6 +66,7 @@ class RecurrentLayers : public RecurrentModule {
   Result run(const Arg& x, const States& initial);
 
  private:
+  Result run_layers(Tensor x, const States& initial, Site site) const;
   virtual Tensor project(const RecurrentWeights& w, const Tensor& rows) const = 0;
   virtual States step(const RecurrentWeights& w, const Tensor& projected, const States& before) const = 0;
   Tensor run_direction(const RecurrentWeights& w, const Tensor& x, bool reverse, States* states) const;
