@@ -1,18 +1,24 @@
-// .npz:  a zip archive of .npy files. Read: members that are stored without compression, in archives of one part.
+// .npz:  a zip archive of .npy files. Read: members that are stored as they are or compressed by deflate, in archives of one
+// part.
 //
 //     local header, name, extra, data | ... | central directory: one entry for each member | end of the central directory
 //
-// The central directory is believed for names and places, and every place is checked against the file before it is read. The
-// members together must not be larger than the file. The 64-bit form of sizes (an extra field of id 1) is read too: numpy
-// writes it for arrays of 4 GiB and more.
+// The central directory is believed for names, places and sizes, and every place is checked against the file before it is read.
+// The members must not overlap, and together they must not take more bytes than the file has. A compressed member must not
+// claim more bytes than deflate can make of it, so no file asks for more memory than kMostInflation times its own size. The
+// memory of an array is allocated after its .npy header was read and agrees with the size in the directory.
+//
+// The 64-bit form of sizes (an extra field of id 1) is read too: numpy writes it for arrays of 4 GiB and more.
 #include <tapedeck/capture/formats/npy.h>
 #include <tapedeck/capture/formats/tensor_files.h>
 
+#include <tapedeck/capture/formats/inflated_source.h>
 #include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -26,6 +32,7 @@ constexpr std::size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30, kMostC
 constexpr std::uint64_t kMostDirectory = std::uint64_t{1} << 26;
 constexpr std::uint32_t kEndMark = 0x06054b50, kEntryMark = 0x02014b50, kLocalMark = 0x04034b50;
 constexpr std::uint32_t kIn64 = 0xffffffff;  // the number stands in the extra field
+constexpr std::uint16_t kStored = 0, kDeflated = 8;
 
 template <class T>
 T number(const unsigned char* at) {
@@ -37,8 +44,8 @@ T number(const unsigned char* at) {
 // Part of a file, as a source of its own.
 class Window final : public ByteSource {
  public:
-  Window(const ByteSource& file, std::uint64_t begin, std::uint64_t size, const std::string& name)
-      : ByteSource(file.path() + ": " + name), file_(file), begin_(begin) {
+  Window(const ByteSource& file, std::uint64_t begin, std::uint64_t size, std::string path)
+      : ByteSource(std::move(path)), file_(file), begin_(begin) {
     size_ = size;
   }
   void read(std::uint64_t at, std::span<unsigned char> to) const override { file_.read(begin_ + at, to); }
@@ -50,21 +57,34 @@ class Window final : public ByteSource {
 
 struct Member {
   std::string name;
-  std::uint64_t size = 0, header = 0;  // of its data; the place of its local header
-  std::uint32_t sum = 0;               // CRC-32 of its data
+  std::uint64_t size = 0, packed = 0;   // of its .npy file; of its data in the archive
+  std::uint64_t header = 0, begin = 0;  // the places of its local header and of its data
+  std::uint32_t sum = 0;                // CRC-32 of its .npy file
+  bool is_deflated = false;             // otherwise the data are the .npy file
+  std::string place() const { return fmt::format("{} at byte {}", shown(name), header); }
 };
 
 class Archive {
  public:
-  explicit Archive(const ByteSource& file) : file_(file) { read_directory(find_end()); }
+  explicit Archive(const ByteSource& file) : file_(file) {
+    read_directory(find_end());
+    for (Member& m : members_) m.begin = begin_of(m);
+    check_overlaps();
+  }
 
   const std::vector<Member>& members() const { return members_; }
 
   Tensor array(const Member& m) const {
-    const std::uint64_t begin = data_of(m);
-    const Window data(file_, begin, m.size, shown(m.name));
-    if (crc32(data) != m.sum) fail(fmt::format("the checksum of {} is wrong", shown(m.name)));
-    return read_npy(data);
+    const std::string path = fmt::format("{}: {}", file_.path(), m.place());
+    if (!m.is_deflated) {
+      const Window data(file_, m.begin, m.size, path);
+      check_sum(m, crc_of(data));
+      return read_npy(data);
+    }
+    const InflatedSource data(file_, m.begin, m.packed, m.size, path);
+    Tensor array = read_npy(data);
+    check_sum(m, data.finish());
+    return array;
   }
 
  private:
@@ -112,15 +132,23 @@ class Archive {
   }
 
   void add(const unsigned char* entry, Bytes extra, const std::string& name) {
-    Member m{name, number<std::uint32_t>(entry + 24), number<std::uint32_t>(entry + 42), number<std::uint32_t>(entry + 16)};
-    std::uint64_t packed = number<std::uint32_t>(entry + 20);
+    Member m{.name = name,
+             .size = number<std::uint32_t>(entry + 24),
+             .packed = number<std::uint32_t>(entry + 20),
+             .header = number<std::uint32_t>(entry + 42),
+             .sum = number<std::uint32_t>(entry + 16)};
+    const auto method = number<std::uint16_t>(entry + 10);
     if ((number<std::uint16_t>(entry + 8) & 1) != 0) fail(fmt::format("{} is encrypted", shown(name)));
-    if (number<std::uint16_t>(entry + 10) != 0)
-      fail(fmt::format("{} is compressed; write the arrays with numpy.savez instead", shown(name)));
-    widen(extra, {&m.size, &packed, &m.header});
-    if (packed != m.size) fail(fmt::format("the sizes of {} contradict each other", shown(name)));
-    if (m.size > file_.size() - total_) fail("its arrays are larger than the file");
-    total_ += m.size;
+    if (method != kStored && method != kDeflated)
+      fail(fmt::format("{} is compressed by method {}; only deflate is read, which numpy.savez_compressed writes", shown(name),
+                       method));
+    m.is_deflated = method == kDeflated;
+    widen(extra, {&m.size, &m.packed, &m.header});
+    if (!m.is_deflated && m.packed != m.size) fail(fmt::format("the sizes of {} contradict each other", m.place()));
+    if (m.packed > file_.size() - total_) fail("its arrays are larger than the file");
+    if (m.size > 0 && (m.size - 1) / kMostInflation >= m.packed)
+      fail(fmt::format("{} claims {} bytes, more than its {} compressed bytes can give", m.place(), m.size, m.packed));
+    total_ += m.packed;
     members_.push_back(std::move(m));
   }
 
@@ -141,35 +169,43 @@ class Archive {
     }
   }
 
-  std::uint64_t data_of(const Member& m) const {
-    if (m.header > file_.size() || file_.size() - m.header < kLocalBytes) fail(shown(m.name) + " is outside of the file");
+  std::uint64_t begin_of(const Member& m) const {
+    if (m.header > file_.size() || file_.size() - m.header < kLocalBytes) fail(m.place() + " is outside of the file");
     unsigned char local[kLocalBytes];
     file_.read(m.header, local);
-    if (number<std::uint32_t>(local) != kLocalMark) fail(shown(m.name) + " has no header");
+    if (number<std::uint32_t>(local) != kLocalMark) fail(m.place() + " has no header");
     const std::uint64_t begin = m.header + kLocalBytes + number<std::uint16_t>(local + 26) + number<std::uint16_t>(local + 28);
-    if (begin > file_.size() || m.size > file_.size() - begin) fail(shown(m.name) + " is outside of the file");
+    if (begin > file_.size() || m.packed > file_.size() - begin) fail(m.place() + " is outside of the file");
     return begin;
   }
 
-  static std::uint32_t crc32(const ByteSource& data) {
-    std::uint32_t table[256];
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      table[i] = i;
-      for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320u : 0u);
-    }
-    std::uint32_t sum = ~0u;
+  void check_overlaps() const {
+    std::vector<const Member*> ordered;
+    for (const Member& m : members_) ordered.push_back(&m);
+    std::stable_sort(ordered.begin(), ordered.end(), [](const Member* a, const Member* b) { return a->header < b->header; });
+    for (std::size_t i = 1; i < ordered.size(); ++i)
+      if (ordered[i]->header < ordered[i - 1]->begin + ordered[i - 1]->packed)
+        fail(fmt::format("{} overlaps {}", ordered[i]->place(), ordered[i - 1]->place()));
+  }
+
+  void check_sum(const Member& m, std::uint32_t sum) const {
+    if (sum != m.sum) fail(fmt::format("the checksum of {} is wrong", m.place()));
+  }
+
+  static std::uint32_t crc_of(const ByteSource& data) {
+    uLong sum = 0;
     std::vector<unsigned char> piece(static_cast<std::size_t>(std::min<std::uint64_t>(data.size(), 1 << 20)));
     for (std::uint64_t at = 0; at < data.size(); at += piece.size()) {
       piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), data.size() - at)));
       data.read(at, piece);
-      for (const unsigned char byte : piece) sum = sum >> 8 ^ table[(sum ^ byte) & 255];
+      sum = ::crc32_z(sum, piece.data(), piece.size());
     }
-    return ~sum;
+    return static_cast<std::uint32_t>(sum);
   }
 
   const ByteSource& file_;
   std::vector<Member> members_;
-  std::uint64_t total_ = 0;  // of their sizes; at most that of the file, so no file asks for more memory than its own size
+  std::uint64_t total_ = 0;  // of their bytes in the archive; at most the size of the file
 };
 
 }  // namespace

@@ -46,8 +46,9 @@ Tensor load_npy(const std::string& path);
 void save_npy(const std::string& path, const Tensor& tensor);
 bool npy_holds(DType dtype);  // NumPy has no bf16
 
-// The arrays of an .npz file by name, without ".npy", as numpy.savez writes them. FileError for compressed arrays
-// (numpy.savez_compressed), for encrypted ones, and for archives of several parts.
+// The arrays of an .npz file by name, without ".npy", as numpy.savez and numpy.savez_compressed write them. FileError, which
+// names the array and its place in the file, for damage, for encrypted arrays, for compression other than deflate, and for
+// archives of several parts. Compressed or not, the memory is at most 1032 times the file, the most that deflate can save.
 std::map<std::string, Tensor> load_npz(const std::string& path);
 
 // The elements and nothing else: dense, in C order, little endian. FileError if the file has another size, or a bool that is
