@@ -5,6 +5,7 @@
 
 #include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/load_executor.h>
 #include <tapedeck/capture/file/pytorch_weights.h>
 #include <tapedeck/capture/file/training_state.h>
 #include <tapedeck/capture/plan/plan.h>
@@ -12,7 +13,6 @@
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/host_scalar.h>
 #include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/replay/load_executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/checkpoint.h>

@@ -17,8 +17,8 @@ set(rooms
   engine/ir engine/text engine/eager engine/gradient engine/control engine/ops engine/nn engine
   capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/passes
   capture/planner/place capture/planner/facts capture/planner/rematerialize capture/planner/order capture/planner/joins
-  capture/planner/layout capture/planner/segments capture/planner capture/file
-  capture/replay/program capture/replay capture/step capture/explain capture/measure capture/reduce
+  capture/planner/layout capture/planner/segments capture/planner
+  capture/replay/program capture/replay capture/step capture/file capture/explain capture/measure capture/reduce
   capture/tool/line capture/tool/files capture/tool/reports capture/tool/commands capture/tool capture)
 set(faults "")
 

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/file/captured_file.h>
 
+#include <tapedeck/capture/step/captured_step.h>
+
 #include <vector>
 
 namespace tapedeck {
@@ -34,6 +36,23 @@ void save_tape(const std::string& path, const Captured& captured, const Plan& pl
   TapeFile file = tape_of(captured, metadata);
   file.plan = plan;
   save_tape(path, file);
+}
+
+// A step saves itself with a member function, which stands here because the rooms before this one know no files.
+void CapturedStep::save(const std::string& path, const std::map<std::string, std::string>& metadata) const {
+  const Captured& program = recorded("save");
+  plan() ? save_tape(path, program, *plan(), metadata) : save_tape(path, program, metadata);
+}
+
+void save_tape(const std::string& path, const CapturedStep& step, const std::map<std::string, std::string>& metadata) {
+  step.save(path, metadata);
+}
+
+void save_tape(const std::string& path, const CapturedStep& step, const Plan& plan,
+               const std::map<std::string, std::string>& metadata) {
+  if (!step.captured())
+    throw UsageError(error_text("save_tape", "the captured step was not called yet, so there is nothing to save", {}));
+  save_tape(path, *step.captured(), plan, metadata);
 }
 
 }  // namespace tapedeck

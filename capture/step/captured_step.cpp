@@ -13,7 +13,6 @@
 // recorded or checked and is no recording has its results handed out (fall_back), and the calls after it run eagerly.
 #include <tapedeck/capture/step/captured_step.h>
 
-#include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/record/compare_recordings.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/capture/step/explain_recordings.h>
@@ -397,9 +396,7 @@ const Plan* CapturedStep::plan() const {
   return impl_->last && impl_->last->executor ? &impl_->last->executor->plan() : nullptr;
 }
 
-void CapturedStep::save(const std::string& path, const std::map<std::string, std::string>& metadata) const {
-  plan() ? save_tape(path, impl_->recorded("save"), *plan(), metadata) : save_tape(path, impl_->recorded("save"), metadata);
-}
+const Captured& CapturedStep::recorded(const char* what) const { return impl_->recorded(what); }
 
 std::vector<std::string> CapturedStep::state_names() const {
   const Graph& g = impl_->recorded("state_names").graph;
@@ -427,17 +424,6 @@ std::int32_t CapturedStep::monitor(const std::string& pattern, MonitorFunction f
 void CapturedStep::remove_monitor(std::int32_t id) {
   const OneCall one(impl_->busy);
   impl_->monitors.remove(id);
-}
-
-void save_tape(const std::string& path, const CapturedStep& step, const std::map<std::string, std::string>& metadata) {
-  step.save(path, metadata);
-}
-
-void save_tape(const std::string& path, const CapturedStep& step, const Plan& plan,
-               const std::map<std::string, std::string>& metadata) {
-  if (!step.captured())
-    throw UsageError(error_text("save_tape", "the captured step was not called yet, so there is nothing to save", {}));
-  save_tape(path, *step.captured(), plan, metadata);
 }
 
 int CapturedStep::recordings() const { return impl_->counts.recordings; }

@@ -116,14 +116,12 @@ class CapturedStep {
   const std::string& last_eager_reason() const;
 
  private:
+  const Captured& recorded(
+      const char* what) const;  // captured(); UsageError, which names the function `what`, if there is none
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// A .tape file of the program that ran last, with another plan of its graph (CapturedStep::save writes the plan of the step).
-void save_tape(const std::string& path, const CapturedStep& step, const std::map<std::string, std::string>& metadata = {});
-void save_tape(const std::string& path, const CapturedStep& step, const Plan& plan,
-               const std::map<std::string, std::string>& metadata = {});
 
 inline CapturedStep capture(StepFunction fn, CapturedStepOptions options = {}) {
   return CapturedStep(std::move(fn), std::move(options));

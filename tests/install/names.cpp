@@ -42,7 +42,7 @@ using tapedeck::lerp;                          // engine/ops/functions.h
 using tapedeck::Linear;                        // engine/nn/layers.h
 using tapedeck::linspace;                      // engine/ops/create.h
 using tapedeck::live_bytes;                    // capture/plan/plan.h
-using tapedeck::load_executor;                 // capture/replay/load_executor.h
+using tapedeck::load_executor;                 // capture/file/load_executor.h
 using tapedeck::load_tape;                     // capture/file/file.h
 using tapedeck::logcumsumexp;                  // engine/ops/scan.h
 using tapedeck::Lstm;                          // engine/nn/recurrent.h

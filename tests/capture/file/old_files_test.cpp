@@ -2,10 +2,10 @@
 // version wrote. A new version adds its file and changes none that is there; TAPEDECK_UPDATE_GOLDEN=1 writes the file of the
 // version of now if it is lacking. The oracle of a replay is a plain loop.
 #include <tapedeck/capture/file/captured_file.h>
+#include <tapedeck/capture/file/load_executor.h>
 #include <tapedeck/capture/file/tape_file.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/replay/load_executor.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>

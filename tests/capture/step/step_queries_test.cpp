@@ -1,8 +1,9 @@
 // Tests what a captured step tells about the program that ran last: its graph, plan, state and values, and the file that it
 // writes of it. Tests its monitors, the names of its results, and that a step can be assigned.
+#include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/load_executor.h>
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/capture/replay/load_executor.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/threads.h>

@@ -1,4 +1,4 @@
-#include <tapedeck/capture/replay/load_executor.h>
+#include <tapedeck/capture/file/load_executor.h>
 
 #include <tapedeck/capture/planner/planner.h>
 
