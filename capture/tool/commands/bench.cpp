@@ -162,8 +162,7 @@ class BenchRun {
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
     how_.cancel = &interrupted();
     plan_.cancel = &interrupted();
-    plan_.budget_percent = parse_percent(options.budget);
-    if (plan_.budget_percent < 0 && !options.budget.empty()) plan_.budget = parse_size(options.budget);
+    read_budget(options.budget, &plan_);
     plan_.chunk_bytes = parse_chunk(options.chunk);
     plan_.parallel_peak = options.parallel_peak;
   }

@@ -193,8 +193,7 @@ int run(const PlanCommandOptions& options) {
   const StopAtInterrupt stop;
   check_files(options);
   tapedeck::PlanOptions how;
-  how.budget_percent = parse_percent(options.budget);
-  if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
+  read_budget(options.budget, &how);
   how.strategy = strategy_named(options.strategy);
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   how.level = static_cast<OptimizationLevel>(options.level);

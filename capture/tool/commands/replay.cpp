@@ -365,8 +365,7 @@ Plan choose_plan(const ReplayOptions& options, const TapeFile& file, int threads
   how.parallel_peak = options.parallel_peak;
   how.chunk_bytes = parse_chunk(options.chunk);
   how.split_phases = splits;
-  how.budget_percent = parse_percent(options.budget);
-  if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
+  read_budget(options.budget, &how);
   if (file.plan && options.budget.empty()) how.budget = file.plan->budget_bytes;  // the other options ask for nothing else
   Progress progress("planning");
   how.progress = [&](double fraction) { progress.at(fraction); };

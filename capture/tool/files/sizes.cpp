@@ -34,6 +34,14 @@ bool same_ignoring_case(const std::string& a, const char* b) {
   return i == a.size() && !b[i];
 }
 
+double parse_percent(const std::string& text) {
+  char* end = nullptr;
+  const double percent = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() - 1 || !(percent >= 0) || percent > 1e6)
+    throw UsageError(fmt::format("'{}' is not a percentage; give a number such as 60%", text));
+  return percent;
+}
+
 }  // namespace
 
 std::int64_t parse_size(const std::string& text) {
@@ -55,13 +63,12 @@ std::int64_t parse_chunk(const std::string& text) {
   return bytes;
 }
 
-double parse_percent(const std::string& text) {
-  if (text.empty() || text.back() != '%') return -1;
-  char* end = nullptr;
-  const double percent = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() + text.size() - 1 || !(percent >= 0) || percent > 1e6)
-    throw UsageError(fmt::format("'{}' is not a percentage; give a number such as 60%", text));
-  return percent;
+void read_budget(const std::string& text, PlanOptions* options) {
+  if (text.empty()) return;
+  if (text.back() == '%')
+    options->budget_percent = parse_percent(text);
+  else
+    options->budget = parse_size(text);
 }
 
 std::string human_size(std::int64_t bytes) {

@@ -1,6 +1,8 @@
 // Sizes as people write and read them.
 #pragma once
 
+#include <tapedeck/capture/plan/plan_options.h>
+
 #include <cstdint>
 #include <string>
 
@@ -10,8 +12,8 @@ namespace tapedeck::tool {
 std::int64_t parse_size(const std::string& text);
 // The value of --chunk: a size above zero; 0 for no text. Throws UsageError.
 std::int64_t parse_chunk(const std::string& text);
-// "50%" -> 50, anything else -> -1. Throws UsageError for a bad percentage.
-double parse_percent(const std::string& text);
+// The value of --budget, "50%" or a size, as the options of a plan; without a text they stay as they are. Throws UsageError.
+void read_budget(const std::string& text, PlanOptions* options);
 std::string human_size(std::int64_t bytes);  // "12.34 MiB (12,939,427 bytes)"
 
 }  // namespace tapedeck::tool
