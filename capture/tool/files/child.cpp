@@ -109,6 +109,7 @@ ChildEnd run_child(const std::vector<std::string>& words, const ChildOptions& op
     if (::pipe2(ends, O_CLOEXEC) < 0) return {.error = errno};
     streams.set_stdout(ends[1]);
   }
+  if (options.stdout_to_stderr) streams.set_stdout(STDERR_FILENO);
   pid_t pid = 0;
   const int error = ::posix_spawnp(&pid, argv[0], streams.get(), attributes.get(), argv.data(), envp.data());
   if (ends[1] >= 0) ::close(ends[1]);

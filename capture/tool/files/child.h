@@ -15,6 +15,7 @@ struct ChildEnd {
 struct ChildOptions {
   std::vector<std::string> environment = {};  // "NAME=VALUE", beside the environment of this process
   std::string* output = nullptr;              // receives its stdout, at most 64 KiB; else it shares the stdout of this process
+  bool stdout_to_stderr = false;              // what it prints is no answer of the command
 };
 
 // Runs the program words[0], looked up in PATH if it has no '/', and waits for its end. It shares stdin and stderr. The signals

@@ -1,4 +1,5 @@
 // Draws a plan: .svg with the code of this library, .png by a process of the viewer that runs without a window.
+#include <tapedeck/capture/tool/files/child.h>
 #include <tapedeck/capture/tool/files/picture.h>
 #include <tapedeck/capture/tool/files/temporary_folder.h>
 #include <tapedeck/capture/tool/files/terminal.h>
@@ -11,10 +12,8 @@
 
 #include <fmt/format.h>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,23 +25,13 @@ namespace {
 
 // Runs the viewer unattended; its output goes to stderr.
 void shoot(const std::string& viewer, const std::string& tape, const std::string& picture) {
-  const pid_t child = fork();
-  if (child < 0) throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
-  if (child == 0) {
-    pass_signals_on();
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    execl(viewer.c_str(), viewer.c_str(), tape.c_str(), "--panel", "memory", "--shot", picture.c_str(),
-          static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code != kOk && code != kInfeasible)
+  const ChildEnd end =
+      run_child({viewer, tape, "--panel", "memory", "--shot", picture}, {.environment = {}, .stdout_to_stderr = true});
+  if (end.error) throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(end.error)));
+  if (end.signal != 0 || (end.code != kOk && end.code != kInfeasible))
     throw ExecutionError(
         fmt::format("{} could not draw {}: it ended with {}", viewer, picture,
-                    WIFEXITED(status) ? fmt::format("exit code {}", code) : fmt::format("signal {}", WTERMSIG(status))));
+                    end.signal != 0 ? fmt::format("signal {}", end.signal) : fmt::format("exit code {}", end.code)));
 }
 
 }  // namespace
