@@ -67,7 +67,8 @@ void check_script(const std::string& path) {
   if (!fs::is_regular_file(status)) throw FileError(fmt::format("{}: cannot read: it is no file", path));
 }
 
-// Of all that decides about the program, but for the bytes of the files that the compiler reads.
+// The key of the program in the cache. It stands for everything that decides what the compiler makes, except the bytes of the
+// files that it reads: their bytes are in the second half of the name (script_cache.h).
 std::string key_of(const ScriptCompiler& compiler, const RunOptions& request) {
   std::vector<std::string> parts = compile_command(compiler, request.flags, request.script, "", "");
   parts.insert(parts.end(), {compiler.version, file_checksum(compiler.library), fs::canonical(request.script).string(),

@@ -1,9 +1,12 @@
 // Programs that were compiled from scripts, in a folder of the user.
 //
-//     $XDG_CACHE_HOME/tapedeck/run (else ~/.cache/tapedeck/run), which only the user may write to
-//       KEY.inputs       the files that the compiler read, one a line; KEY is of the compiler, its flags, the library, the
-//       script's path KEY-SUM          the program; SUM is of the bytes of these files .making-XXXXXX   a folder in which a
-//       compiler writes; the finished program is renamed out of it
+//     $XDG_CACHE_HOME/tapedeck/run       the folder, else ~/.cache/tapedeck/run; only the user may write to it
+//       KEY.inputs                       the files that the compiler read, one a line
+//       KEY-SUM                          the program
+//       .making-(six letters)            a folder in which a compiler writes; the finished program is renamed out of it
+//
+// KEY is a checksum of the compiler, its flags, the library and the path of the script. SUM is a checksum of the bytes of the
+// files in the list.
 //
 // Two runs at once may both compile; each finds a whole program or none. The programs that were not used for longest are
 // removed when there are more than 100 programs or 256 MiB.
