@@ -123,3 +123,9 @@ int main(int argc, char** argv) {
     return 5;
   }
 }
+
+// The program prints this in less than a second:
+//
+// after 100 steps: loss 0.2272 in one piece, 0.2272 in 8 pieces; the losses differ by at most 2.4e-07
+// planned peak: 2662808 bytes in one piece, 535840 in 8 pieces (20 %)
+// observed peak: 2662808 bytes in one piece, 535840 in 8 pieces

@@ -19,6 +19,10 @@ struct Storage {
   std::int64_t bytes = 0;
   Site written_at;
   bool handed_out = false;  // mutable_data() gave its address to the user, who may keep it and write at any time
+  std::uint32_t zeros_version = kNoVersion;  // the version at which full() filled all of it with zeros
+
+  static constexpr std::uint32_t kNoVersion = ~0u;
+  bool known_zeros() const { return zeros_version == version && !handed_out; }
 };
 
 // The data that only a few tensors have.

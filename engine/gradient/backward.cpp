@@ -84,17 +84,22 @@ bool BackwardWalk::has_gradient(const Node& node) const {
   return false;
 }
 
-// Whether the gradients of all results of the node are known to be zeros (made by `full` with value 0). Then the node needs no
-// gradient.
+// Whether `full` has made g with value 0. In a capture only a node of the graph counts: a tensor from outside may hold other
+// bytes in a replay.
+bool BackwardWalk::is_known_zeros(const Tensor& g) const {
+  if (!tape_.capturing) return g.impl()->storage && g.impl()->storage->known_zeros();
+  if (!tape_.owns(*g.impl())) return false;
+  NodeId maker = tape_.graph.values[tape_.bound_value(*g.impl())].node;
+  while (maker != kNone && node(maker).op->is(kView)) maker = tape_.graph.values[tape_.graph.inputs(node(maker))[0]].node;
+  return maker != kNone && node(maker).op == &ops::full &&
+         static_cast<const FullAttrs*>(tape_.graph.attributes(node(maker)))->value == 0;
+}
+
+// Whether the gradients of all results of the node are known to be zeros. Then the node needs no gradient.
 bool BackwardWalk::has_only_zeros(const Node& at) const {
-  if (!forward_parts_) return false;
   for (std::int32_t k = 0; k < at.n_outputs; ++k) {
     const Tensor& g = grads_[at.first_output + k];
-    if (!g.defined()) continue;
-    NodeId maker = tape_.graph.values[tape_.bound_value(*g.impl())].node;
-    while (maker != kNone && node(maker).op->is(kView)) maker = tape_.graph.values[tape_.graph.inputs(node(maker))[0]].node;
-    if (maker == kNone || node(maker).op != &ops::full) return false;
-    if (static_cast<const FullAttrs*>(tape_.graph.attributes(node(maker)))->value != 0) return false;
+    if (g.defined() && !is_known_zeros(g)) return false;
   }
   return true;
 }

@@ -54,6 +54,7 @@ class BackwardWalk {
   Vjp open(NodeId n, const std::vector<ValueId>& inputs);
   void run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n);
   bool has_gradient(const Node& node) const;
+  bool is_known_zeros(const Tensor& g) const;
   bool has_only_zeros(const Node& node) const;
   void run_vjp(NodeId n, Vjp* vjp);
   std::vector<Tensor> run_forward(NodeId n, const Vjp& vjp, const Derived& derived);

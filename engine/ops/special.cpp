@@ -1,3 +1,4 @@
+#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -10,7 +11,9 @@ Tensor full(const Shape& shape, double value, DType dtype, Site site) {
   for (std::int64_t s : shape) attrs.shape.push_back(s);
   attrs.dtype = dtype;
   attrs.value = value;
-  return apply(ops::full, {}, &attrs, site);
+  Tensor filled = apply(ops::full, {}, &attrs, site);
+  if (detail::Storage* storage = filled.impl()->storage; storage && value == 0) storage->zeros_version = storage->version;
+  return filled;
 }
 
 }  // namespace tapedeck

@@ -9,6 +9,7 @@ using tapedeck::addmm;                         // engine/ops/accumulate.h
 using tapedeck::AlphaDropout;                  // engine/nn/dropout.h
 using tapedeck::argmax;                        // engine/ops/reduce.h
 using tapedeck::backward;                      // engine/eager/tape.h
+using tapedeck::before_call;                   // engine/nn/hooks.h
 using tapedeck::bitwise_not;                   // engine/ops/bitwise.h
 using tapedeck::capture;                       // capture/step/captured_step.h
 using tapedeck::CaptureReport;                 // capture/record/capture.h

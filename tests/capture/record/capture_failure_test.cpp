@@ -6,6 +6,7 @@
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/host.h>
 
@@ -194,6 +195,22 @@ TEST(CaptureFailure, AtEveryOpOfACheckedCall) {
     step({x});
   }
   EXPECT_EQ(step.checks(), 5);
+}
+
+// max_pool2d_grad has no gradient, and needs none for a gradient of zeros. Zeros that come from outside of a capture are data:
+// a replay may get other bytes.
+TEST(CaptureFailure, OnlyZerosThatTheStepMakesAreKnown) {
+  Tensor leaf = ones({1, 1, 2, 2});
+  leaf.requires_grad(true);
+  const Tensor dy = ones({1, 1, 1, 1});
+  const auto gradient_with = [&](const Tensor& head) -> Tensors {
+    return gradients({max_pool2d_grad(leaf, dy, {}), square(leaf)}, {leaf}, {.heads = {head, ones(leaf.shape())}});
+  };
+  CapturedStep made_inside = capture([&](const Tensors& in) { return gradient_with(zeros(in[0].shape())); });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(made_inside({leaf.detach()})[0].to_vector<float>(), std::vector<float>(4, 2));
+  EXPECT_EQ(made_inside.replays(), 1);
+  CapturedStep given = capture([&](const Tensors& in) { return gradient_with(in[0]); });
+  EXPECT_THROW(given({zeros({1, 1, 2, 2})}), GradientError);
 }
 
 }  // namespace

@@ -28,14 +28,14 @@ while read -r command; do
   sed -nE 's/^  -([a-z]), .*/\1/p' out > short
   for option in $(grep -v '^help$' long); do
     options=$((options + 1))
-    lines_of "$command" bash | grep -qE -- "--$option[ ')]" || fail "bash: $command lacks --$option"
-    lines_of "$command" zsh | grep -qE -- "--$option(\[|=)" || fail "zsh: $command lacks --$option"
-    lines_of "$command" fish | grep -qE -- "-l $option " || fail "fish: $command lacks --$option"
+    lines_of "$command" bash | grep -E -- "--$option[ ')]" > /dev/null || fail "bash: $command lacks --$option"
+    lines_of "$command" zsh | grep -E -- "--$option(\[|=)" > /dev/null || fail "zsh: $command lacks --$option"
+    lines_of "$command" fish | grep -E -- "-l $option " > /dev/null || fail "fish: $command lacks --$option"
   done
   for letter in $(grep -v '^h$' short); do
-    lines_of "$command" bash | grep -qE -- "-$letter[ ')]" || fail "bash: $command lacks -$letter"
-    lines_of "$command" zsh | grep -qF -- "-$letter[" || fail "zsh: $command lacks -$letter"
-    lines_of "$command" fish | grep -qE -- "-s $letter " || fail "fish: $command lacks -$letter"
+    lines_of "$command" bash | grep -E -- "-$letter[ ')]" > /dev/null || fail "bash: $command lacks -$letter"
+    lines_of "$command" zsh | grep -F -- "-$letter[" > /dev/null || fail "zsh: $command lacks -$letter"
+    lines_of "$command" fish | grep -E -- "-s $letter " > /dev/null || fail "fish: $command lacks -$letter"
   done
 done < commands
 [ "$options" -ge 80 ] || fail "only $options options were compared"

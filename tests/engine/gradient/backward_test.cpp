@@ -1,7 +1,9 @@
 // Tests eager backward: the order in which gradient pieces add up, the tensors it keeps, the calls it refuses, and that it
 // leaves nothing on the tape. Expected values are written by hand.
 #include <tapedeck/engine/eager/allocator.h>
+#include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -109,6 +111,28 @@ TEST(Backward, OpWithoutAGradientIsNamed) {
                            " has no gradient (backward_test.cpp:",
                        0),
             0u);
+}
+
+// E5 of the founding systems. max_pool2d_grad has no gradient.
+TEST(Backward, OpWithoutAGradientNeedsNoneForZeros) {
+  Tensor x = from_vector(std::vector<float>{1, 2, 3, 4}, {1, 1, 2, 2});
+  x.requires_grad(true);
+  const auto opaque = [&]() -> Tensor { return max_pool2d_grad(x, ones({1, 1, 1, 1}), {}); };
+
+  const Tensor pooled = opaque();
+  const std::vector<Tensor> both = gradients({pooled, square(x)}, {x}, {.heads = {zeros(x.shape()), ones(x.shape())}});
+  EXPECT_EQ(both[0].to_vector<float>(), (std::vector<float>{2, 4, 6, 8}));
+  EXPECT_NO_THROW(backward(opaque(), {.head = reshape(zeros({4}), x.shape())})) << "a view of zeros";
+  EXPECT_FALSE(x.grad().defined());
+
+  Tensor written = zeros(x.shape());
+  fill_(written, 1);
+  EXPECT_THROW(backward(opaque(), {.head = written}), GradientError);
+  Tensor handed_out = zeros(x.shape());
+  static_cast<float*>(handed_out.mutable_data())[0] = 1;
+  EXPECT_THROW(backward(opaque(), {.head = handed_out}), GradientError);
+  EXPECT_THROW(backward(opaque(), {.head = from_vector(std::vector<float>(4, 0), {1, 1, 2, 2})}), GradientError)
+      << "these zeros are data";
 }
 
 TEST(Backward, OverwrittenValueNamesBothPlaces) {
