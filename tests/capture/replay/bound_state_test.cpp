@@ -56,6 +56,30 @@ TEST(BoundState, AValueInItIsRefusedOnceTheTensorIsWritten) {
   EXPECT_TRUE(bit_equal(e.value("n"), full({4}, 4.0)));
 }
 
+// Eager backward passes over an op without a gradient where its gradient is known to be zeros. A tensor that a replay has
+// written, to its end or in part, is not known any more.
+TEST(BoundState, ZerosThatAReplayWritesAreKnownNoMore) {
+  const auto backward_with = [](const Tensor& head) {
+    Tensor x = ones({1, 1, 2, 2});
+    x.requires_grad(true);
+    backward(max_pool2d_grad(x, ones({1, 1, 1, 1}), {}), {.head = reshape(head, x.shape())});
+  };
+  for (const bool whole : {true, false}) {
+    Executor e = executor_of(kUpdates);
+    const Tensor w = zeros({4});
+    EXPECT_NO_THROW(backward_with(w));
+    e.bind_state("w", w);
+    EXPECT_NO_THROW(backward_with(w));
+    e.set_input("x", ones({4}));
+    if (whole)
+      e.run();
+    else
+      e.run_to("n");
+    EXPECT_EQ(w.to_vector<float>(), std::vector<float>(4, 1));
+    EXPECT_THROW(backward_with(w), GradientError) << (whole ? "after a step" : "after a part of a step");
+  }
+}
+
 TEST(BoundState, AValueInItIsRefusedInTheMiddleOfAStepToo) {
   Executor e = executor_of(kUpdates);
   Tensor w = ones({4});

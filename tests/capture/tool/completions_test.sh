@@ -18,6 +18,7 @@ lines_of() {
     fish) grep -F "__fish_seen_subcommand_from $1'" script.fish ;;
   esac
 }
+# grep reads all of its input here (no -q): a grep that ends early would end lines_of by a broken pipe.
 options=0
 while read -r command; do
   grep -qF -- " $command " script.bash || fail "bash lacks $command"
