@@ -4,6 +4,7 @@
 #include <tapedeck/capture/plan/optimization_level.h>
 #include <tapedeck/capture/plan/ordering.h>
 #include <tapedeck/capture/plan/sharing.h>
+#include <tapedeck/capture/plan/wishes.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/kernels/export.h>
 
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace tapedeck TAPEDECK_API {
 
@@ -29,6 +31,7 @@ struct PlanOptions {
   double budget_percent = -1;  // of the peak of strategy none; -1 = not given
   // Without a budget `automatic` means regions (honour the user's checkpoints), with one it means greedy.
   Strategy strategy = Strategy::automatic;
+  std::vector<Wish> wishes = {};  // which values are kept and which are computed again, whatever the strategy
   // The alignment of values in the arena, a power of two; -1: the alignment of the device (default_alignment). The size of a
   // value's dtype is always respected. All values of a plan lie on one device, on which to_device is a copy. Plans can be made
   // for any device; executors run plans for the CPU.
