@@ -23,9 +23,19 @@ std::int64_t CandidateLayouts::peak(Candidate& candidate) {
   if (candidate.peak >= 0) return candidate.peak;
   watch_.check();
   PlacedCandidate placed = lay_out_candidate(candidate, graph_of(candidate), effort_.greedy(size_of(*candidate.order)));
+  if (candidate.is_improved() && placed.peak > candidate.live_peak) search_quickly(candidate, &placed);
   candidate.peak = placed.peak;
   if (!lowest_ || candidate.peak < lowest_->peak) lowest_ = std::move(placed);
   return candidate.peak;
+}
+
+// Plans that a search found lie close together in cost, so that a few bytes lost by placement would hand a budget a dearer
+// plan.
+void CandidateLayouts::search_quickly(const Candidate& candidate, PlacedCandidate* placed) {
+  PlacedCandidate searched =
+      lay_out_candidate(candidate, placed->cloned, effort_.quick(size_of(*candidate.order), placed->layout));
+  watch_.check();
+  if (searched.peak < placed->peak) *placed = std::move(searched);
 }
 
 std::int64_t CandidateLayouts::searched_peak(Candidate& candidate) {

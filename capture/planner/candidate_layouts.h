@@ -44,6 +44,7 @@ class CandidateLayouts {
 
  private:
   PlacedCandidate lay_out_candidate(const Candidate& candidate, ClonedGraph cloned, const Placing& how) const;
+  void search_quickly(const Candidate& candidate, PlacedCandidate* placed);
   bool beats_the_floor(const PlacedCandidate& placed) const { return floor_ >= 0 && placed.peak < floor_; }
 
   const PlanOptions& options_;

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/planner/candidates.h>
 
+#include <tapedeck/capture/planner/improve_by_search.h>
 #include <tapedeck/capture/planner/improve_in_turn.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/planning.h>
@@ -13,11 +14,13 @@ namespace {
 std::vector<const StrategyEntry*> strategies_to_ask(const Planning& p) {
   std::vector<const StrategyEntry*> asked;
   for (const StrategyEntry* s : all_strategies()) {
-    if (!s->automatic && s != find_strategy(p.options.strategy)) continue;
+    if (!s->choose || (!s->automatic && s != find_strategy(p.options.strategy))) continue;
     if (s->taken_for == TakenFor::wishes || p.effort.looks_for_floor()) asked.push_back(s);
   }
   return asked;
 }
+
+}  // namespace
 
 void add_points(const Order& order, const StrategyChoices& chosen, Planning* p) {
   RunLists runs = runs_as_recorded(order.facts);
@@ -32,8 +35,6 @@ void add_points(const Order& order, const StrategyChoices& chosen, Planning* p) 
     p->candidates.push_back({chosen.strategy, &order, &chosen.choices, point, cost, live_peak, -1, p->candidates.size()});
   }
 }
-
-}  // namespace
 
 StepSize size_of(const Order& order) {
   return {order.graph.nodes.size(), order.graph.values.size(), order.facts.keep_all_cost};
@@ -57,7 +58,9 @@ void add_candidates(Order* order, Planning* p) {
 
 void rematerialize(Planning* p) {
   for (const auto& order : p->orders) add_candidates(order.get(), p);
-  if (p->effort.looks_for_floor()) improve_in_turn(p);
+  if (!p->effort.looks_for_floor()) return;
+  improve_in_turn(p);
+  improve_by_search(p);
 }
 
 ClonedGraph graph_of(const Candidate& c) {

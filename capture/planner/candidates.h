@@ -28,6 +28,7 @@ struct Candidate {
   std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the order's
 
   bool keeps_all() const { return strategy == nullptr; }
+  bool is_improved() const { return strategy && strategy->improve; }
   bool is_wish() const { return strategy && strategy->taken_for == TakenFor::wishes; }
 };
 
@@ -36,11 +37,16 @@ StepSize size_of(const Order& order);
 // Appends the candidate that keeps all in this order.
 void add_keep_all(const Order& order, Planning* planning);
 
+// Appends the points of a strategy's choices in the order, but for those that keep all. REQUIRES: `chosen` outlives the
+// planning.
+void add_points(const Order& order, const StrategyChoices& chosen, Planning* planning);
+
 // Lets every strategy that the options allow choose in the order, and appends keep-all and then the points of each strategy.
 // Strategies that wait for a budget choose only where the floor is looked for.
 void add_candidates(Order* order, Planning* planning);
 
-// The stage: the candidates of every order. Where the floor is looked for, order and recomputation then improve each other.
+// The stage: the candidates of every order. Where the floor is looked for, order and recomputation then improve each other, and
+// in the orders that promise most the strategies that improve on others begin.
 void rematerialize(Planning* planning);
 
 // The graph that the candidate stands for, its clones written out.

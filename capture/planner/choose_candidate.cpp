@@ -7,6 +7,7 @@
 
 #include <tapedeck/capture/plan/placement_reasons.h>
 #include <tapedeck/capture/planner/planning.h>
+#include <tapedeck/capture/planner/rematerialize/decisions.h>
 
 #include <fmt/format.h>
 
@@ -51,8 +52,9 @@ std::int64_t budget_in_bytes(const PlanOptions& options, std::int64_t keep_all_p
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
 // searched, too.
 std::int64_t find_floor(Planning* p) {
-  std::int64_t floor = p->layouts.searched_peak(least_peak([](const Candidate&) { return true; }, p));
-  const auto may_be_lower = [floor](const Candidate& c) { return c.live_peak < floor; };
+  const auto counts = [](const Candidate& c) { return !c.point.for_budget; };
+  std::int64_t floor = p->layouts.searched_peak(least_peak(counts, p));
+  const auto may_be_lower = [&](const Candidate& c) { return counts(c) && c.live_peak < floor; };
   const std::vector<Candidate*> lowest = sorted_by(live_peak_of, may_be_lower, &p->candidates);
   for (std::size_t i = 0; i < lowest.size() && i < kMostSearched && lowest[i]->live_peak < floor; ++i)
     floor = std::min(floor, p->layouts.searched_peak(*lowest[i]));
@@ -94,6 +96,12 @@ const char* strategy_of(const Candidate& c, const PlanOptions& options, std::int
   return strategy_name(budget < 0 ? Strategy::regions : Strategy::greedy);
 }
 
+std::vector<Decision> decisions_behind(const Candidate& c) {
+  if (c.point.decisions != kNone) return {c.choices->decisions.begin(), c.choices->decisions.begin() + c.point.decisions};
+  const Facts& facts = c.order->facts;
+  return decisions_of(facts, changes_after(facts, c.choices->journal, c.point.journal));
+}
+
 std::string why_infeasible(const Plan& plan, const Choice& choice) {
   std::string text = fmt::format("a budget of {} bytes cannot be met: ", choice.budget);
   if (plan.peak_bytes > choice.floor) text += fmt::format("strategy {} needs {} bytes, ", plan.strategy, plan.peak_bytes);
@@ -132,7 +140,7 @@ void note_choice(const Choice& choice, const Planning& p, Plan* plan) {
   // Placed for several threads, a plan may get by with less than the floor.
   plan->floor_bytes = choice.floor < 0 ? plan->peak_bytes : std::min(choice.floor, plan->peak_bytes);
   plan->keep_all_peak_bytes = choice.keep_all_peak;
-  plan->decisions.assign(c.choices->decisions.begin(), c.choices->decisions.begin() + c.point.decisions);
+  plan->decisions = decisions_behind(c);
   plan->feasible = choice.budget < 0 || plan->peak_bytes <= choice.budget;
   if (!plan->feasible) plan->infeasible_reason = why_infeasible(*plan, choice);
 }

@@ -17,6 +17,7 @@ constexpr double kUsOfLookUp = 0.015, kUsOfTrialNode = 0.4, kUsOfOrderedNode = 8
 
 constexpr std::int64_t kLeastOrderWork = 60'000;  // look-ups; even the smallest step is worth them
 constexpr double kMostSearchUs = 1e6;
+constexpr double kQuickSearchUs = 1e4;
 constexpr int kRetries = 12;  // of greedy placement where nobody waits for more
 
 bool is_for_a_budget(Strategy strategy) {
@@ -27,6 +28,8 @@ bool is_for_a_budget(Strategy strategy) {
 }  // namespace
 
 bool PlanEffort::looks_for_floor() const { return options_.find_floor || has_budget() || is_for_a_budget(options_.strategy); }
+
+bool PlanEffort::asks_for_budgets() const { return has_budget() || is_for_a_budget(options_.strategy); }
 
 OrderOptions PlanEffort::order(const StepSize& step) const {
   OrderOptions how;
@@ -73,6 +76,12 @@ Placing PlanEffort::search(const StepSize& step, const Layout& start) const {
   how.start = &start;
   how.cancel = options_.cancel;
   how.retries = slack() > 0 ? kRetries : 0;
+  return how;
+}
+
+Placing PlanEffort::quick(const StepSize& step, const Layout& start) const {
+  Placing how = search(step, start);
+  how.work = std::min(how.work, place_steps(kQuickSearchUs, step.values));
   return how;
 }
 

@@ -25,10 +25,14 @@ class PlanEffort {
   // options name such a strategy. Searches are then not limited to a share of the time of a step.
   bool looks_for_floor() const;
 
+  // Whether plans for budgets are wanted, and not only the floor.
+  bool asks_for_budgets() const;
+
   OrderOptions order(const StepSize& step) const;
-  int join_trials(const StepSize& step) const;    // at least one
-  bool orders_joins(const StepSize& step) const;  // look for an order and parts together
-  Placing greedy(const StepSize& step) const;     // greedy placement alone
+  int join_trials(const StepSize& step) const;                     // at least one
+  bool orders_joins(const StepSize& step) const;                   // look for an order and parts together
+  Placing greedy(const StepSize& step) const;                      // greedy placement alone
+  Placing quick(const StepSize& step, const Layout& start) const;  // a short search, which the plans of a local search get
   Placing search(const StepSize& step, const Layout& start) const;
 
  private:

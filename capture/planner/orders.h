@@ -12,6 +12,7 @@
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,8 +32,9 @@ struct Order {
   Graph graph;                    // the nodes in this order
   std::vector<NodeId> nodes;      // by position: the node of the recorded order; empty: the same
   Facts facts;
-  std::int64_t live_peak = 0;           // with everything kept, external bytes counted
-  std::vector<StrategyChoices> chosen;  // by strategy, as candidates.h fills it in
+  std::int64_t live_peak = 0;            // with everything kept, external bytes counted
+  std::vector<StrategyChoices> chosen;   // by strategy, as candidates.h fills it in
+  std::deque<StrategyChoices> improved;  // by the strategies that improve on these; candidates point into it
 
   bool has_wishes(const StrategyEntry* strategy = nullptr) const;  // this strategy, or any, honours wishes of the user
 };

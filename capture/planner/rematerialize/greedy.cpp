@@ -3,13 +3,13 @@
 //
 // If nobody reads the value before that, the run that made it goes: it was moved.
 //
-// What the clone reads must be there. An operand that is not is either kept longer (where live bytes leave room for it), or
-// made again too, recursively; one that is made again somewhat later anyway is made here instead and kept until then (hoisted).
-// A value may be given up again in another stretch, so in the end one tensor may be computed several times.
+// What the clone reads must be there: give_up.h says how. A value may be given up again in another stretch, so in the end one
+// tensor may be computed several times.
 //
 // Live bytes are exact after every choice. A choice counts only if it lowers the peak, or the number of stages at the peak;
 // others are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of
 // its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over live bytes.
+#include <tapedeck/capture/planner/rematerialize/give_up.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <fmt/format.h>
@@ -22,36 +22,18 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kTrials = 48;      // choices tried at a peak, per way of getting operands, before it counts as stuck
-constexpr int kEstimates = 128;  // choices costed at a peak
-constexpr std::size_t kLongestChain = 128;
+constexpr int kTrials = 48;              // choices tried at a peak, per way of getting operands, before it counts as stuck
+constexpr int kEstimates = 128;          // choices costed at a peak
 constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
 constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
-constexpr double kMoved =
-    0.5;  // of a node's cost is what moving it counts in a score: it takes no time, but what it reads is kept for it
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kPointSteps = 1000;  // each point lowers the peak by at least 1/1000 of the peak with everything kept
-
-// How operands that are not at hand may be had.
-struct Ways {
-  bool keep_longer, hoist;
-};
-constexpr Ways kWays[] = {{true, true}, {true, false}, {false, true}, {false, false}};
 
 // What giving up a gap was last found to cost, and after how many choices that was.
 struct Remembered {
   NodeId from = kNone, to = kNone;
   double cost = 0;
   std::size_t when = 0;
-};
-
-// What giving up a gap takes.
-struct Recipe {
-  NodeId stage = kNone;  // the clones run here
-  std::vector<NodeId> clones;
-  std::vector<Step> hoisted;          // clones of later stages that these make superfluous
-  double cost = 0;                    // net
-  std::int64_t kept_across_peak = 0;  // bytes of operands that are alive at the peak only because they are kept longer
 };
 
 class GreedyChooser {
@@ -61,7 +43,7 @@ class GreedyChooser {
         graph_(*facts.graph),
         watch_(watch),
         schedule_(facts),
-        planned_(graph_.nodes.size(), 0),
+        give_up_(facts, &schedule_),
         remembered_(graph_.values.size()) {
     const std::int64_t n = graph_.node_count();
     most_clones_ = std::max(4 * n, std::min<std::int64_t>(n * n / 2, 4096));
@@ -70,7 +52,7 @@ class GreedyChooser {
   Choices choose() {
     const std::int64_t keep_all = schedule_.peak().bytes;
     choices_.points.push_back({0, 0, keep_all});
-    while (schedule_.clone_count() < most_clones_ && schedule_.work() + costed_ < kMostWork) {
+    while (schedule_.clone_count() < most_clones_ && schedule_.work() + give_up_.costed() < kMostWork) {
       watch_.check();
       peak_ = schedule_.peak();
       watch_.report(keep_all > 0 ? 1.0 - static_cast<double>(peak_.bytes) / static_cast<double>(keep_all) : 1.0);
@@ -109,12 +91,10 @@ class GreedyChooser {
   std::vector<Option> options_at_peak() const {
     std::vector<Option> options;
     for (const Gap& gap : schedule_.gaps()) {
-      if (gap.value == kNone || gap.from > peak_.stage || gap.to <= peak_.stage || facts_.bytes[gap.value] == 0) continue;
-      const NodeId maker = graph_.values[gap.value].node;
-      if (gap.to - gap.from < 2 || !facts_.can_repeat(maker)) continue;
+      if (gap.from > peak_.stage || gap.to <= peak_.stage || gap.to - gap.from < 2 || !give_up_.may_give_up(gap)) continue;
       const Remembered& r = remembered_[gap.value];
       const bool known = r.from == gap.from && r.to == gap.to && choices_.decisions.size() - r.when < kRemembered;
-      const double cost = known ? r.cost : cost_of_first(gap);
+      const double cost = known ? r.cost : give_up_.cost_of_first(gap);
       if (cost != kImpossible) options.push_back({score(gap, facts_.bytes[gap.value], cost), gap, false});
     }
     return options;
@@ -136,14 +116,14 @@ class GreedyChooser {
       Option option = queue.top();
       queue.pop();
       Recipe recipe;
-      const bool found = find_recipe(option.gap, ways, &recipe);
+      const bool found = give_up_.find(option.gap, ways, {peak_.stage, peak_.bytes}, &recipe);
       if (!option.exact) {
         ++estimates;
         if (&ways == kWays) remember(option.gap, found ? recipe.cost : kImpossible);
       }
       if (!found) continue;
       if (!option.exact) {
-        const std::int64_t gain = facts_.bytes[option.gap.value] - recipe.kept_across_peak;
+        const std::int64_t gain = facts_.bytes[option.gap.value] - recipe.kept_across_limit;
         if (gain <= 0) continue;
         option = {score(option.gap, gain, recipe.cost), option.gap, true};
         if (!queue.empty() && option < queue.top()) {
@@ -163,11 +143,7 @@ class GreedyChooser {
 
   bool try_recipe(const Gap& gap, const Recipe& recipe) {
     const std::size_t before = schedule_.journal().size();
-    for (NodeId n : recipe.clones) schedule_.add_run(recipe.stage, n);
-    for (const Step& step : recipe.hoisted)
-      if (schedule_.has_run(step.stage, step.node)) schedule_.remove_with_operands(step.stage, step.node);
-    schedule_.remove_if_unread(gap.from, graph_.values[gap.value].node);
-    schedule_.refresh();
+    give_up_.apply(gap, recipe);
     const LiveTree::Peak now = schedule_.peak();
     if (now.bytes < peak_.bytes || (now.bytes == peak_.bytes && now.stages < peak_.stages)) {
       note_decision(gap, before, now.bytes);
@@ -194,76 +170,14 @@ class GreedyChooser {
     choices_.decisions.push_back(std::move(d));
   }
 
-  // ---- recipes ----
-
-  // Of running the value's own node at the end of the gap.
-  double cost_of_first(const Gap& gap) const {
-    const double cost = facts_.cost[graph_.values[gap.value].node];
-    return schedule_.waits(gap.value, gap.from) ? kMoved * cost : cost;
-  }
-
-  bool find_recipe(const Gap& gap, Ways ways, Recipe* recipe) {
-    recipe->stage = gap.to;
-    const NodeId maker = graph_.values[gap.value].node;
-    const bool found = make_again(maker, ways, recipe);
-    recipe->cost += cost_of_first(gap) - facts_.cost[maker];
-    for (NodeId n : recipe->clones) planned_[n] = 0;
-    return found;
-  }
-
-  bool make_again(NodeId node, Ways ways, Recipe* recipe) {
-    if (!facts_.can_repeat(node) || recipe->clones.size() >= kLongestChain) return false;
-    planned_[node] = 1;
-    recipe->clones.push_back(node);
-    recipe->cost += facts_.cost[node];
-    ++costed_;
-    for (ValueId root : facts_.reads(node))
-      if (!have(root, ways, recipe)) return false;
-    return true;
-  }
-
-  bool have(ValueId root, Ways ways, Recipe* recipe) {
-    const NodeId stage = recipe->stage;
-    if (!facts_.in_arena(root)) return facts_.overwritten[root] >= stage;
-    const NodeId maker = graph_.values[root].node;
-    if (planned_[maker]) return true;
-    const Schedule::Presence at = schedule_.presence(root, stage);
-    if (at.here || at.kept) return true;
-    if (may_keep_longer(root, at, ways, recipe)) return true;
-    if (ways.hoist && at.next_makes && has_room(stage + 1, at.next - 1, facts_.bytes[root])) {
-      recipe->hoisted.push_back({at.next, maker, false});
-      recipe->cost -= facts_.cost[maker];
-    }
-    return make_again(maker, ways, recipe);
-  }
-
-  // Keeping an operand from its last reader on costs no time. Across the peak it must be small against what is given up.
-  bool may_keep_longer(ValueId root, const Schedule::Presence& at, Ways ways, Recipe* recipe) const {
-    const std::int64_t bytes = facts_.bytes[root];
-    if (at.previous == kNone) return false;
-    if (bytes == 0) return true;
-    if (at.previous < peak_.stage) {
-      const std::int64_t given_up = facts_.bytes[graph_.nodes[recipe->clones.front()].first_output];
-      if ((recipe->kept_across_peak + bytes) * 4 > given_up) return false;
-      recipe->kept_across_peak += bytes;
-      return true;
-    }
-    return ways.keep_longer && has_room(at.previous, recipe->stage - 1, bytes);
-  }
-
-  bool has_room(NodeId first, NodeId last, std::int64_t bytes) const {
-    return schedule_.most_live(first, last) + bytes < peak_.bytes;
-  }
-
   const Facts& facts_;
   const Graph& graph_;
   const Watch& watch_;
   Schedule schedule_;
   LiveTree::Peak peak_;
-  std::vector<char> planned_;           // by node: in the recipe being made
+  GiveUp give_up_;
   std::vector<Remembered> remembered_;  // by value
   std::int64_t most_clones_ = 0;
-  std::int64_t costed_ = 0;  // clones put into recipes so far
   Choices choices_;
 };
 

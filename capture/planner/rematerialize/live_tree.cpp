@@ -58,6 +58,21 @@ std::int64_t LiveTree::most(NodeId first, NodeId last) const {
 
 std::int64_t LiveTree::at(NodeId stage) const { return most(stage, stage); }
 
+// What was added to the nodes above a leaf comes down level by level.
+void LiveTree::read(std::vector<std::int64_t>* by_stage) const {
+  std::vector<std::int64_t> added(leaves_, 0);
+  for (std::size_t i = 1; i < leaves_; ++i) {
+    const std::int64_t here = added[i] + entries_[i].added;
+    if (2 * i < leaves_) {
+      added[2 * i] = added[2 * i + 1] = here;
+      continue;
+    }
+    for (std::size_t leaf = 2 * i; leaf <= 2 * i + 1; ++leaf)
+      if (leaf - leaves_ < by_stage->size()) (*by_stage)[leaf - leaves_] = entries_[leaf].most + here;
+  }
+  if (leaves_ == 1 && !by_stage->empty()) (*by_stage)[0] = entries_[1].most;
+}
+
 LiveTree::Peak LiveTree::peak() const {
   if (entries_[1].stages == 0) return {};
   std::size_t i = 1;

@@ -112,6 +112,13 @@ bool Schedule::has_run(NodeId stage, NodeId node) const {
   return std::binary_search(runs_[stage].begin(), runs_[stage].end(), node);
 }
 
+bool Schedule::runs_before(NodeId stage, NodeId node) const {
+  if (node == stage) return false;
+  for (ValueId v : facts_.makes(node))
+    if (facts_.in_arena(v)) return made_in(v, stage - 1) != kNone;
+  return true;  // only nodes with results in the arena leave their own stage
+}
+
 bool Schedule::waits(ValueId root, NodeId stage) const {
   const auto& touches = touches_[root];
   const std::size_t i = find_touch(root, stage);

@@ -31,6 +31,7 @@ struct Step {
   NodeId stage = kNone;
   NodeId node = kNone;
   bool added = true;
+  bool operator==(const Step&) const = default;
 };
 
 // A stretch of the schedule over which a value is kept without being read: from its reader (or maker) at `from` to its reader
@@ -53,7 +54,11 @@ class Schedule {
   // Removes the run whether or not its results are read, and the runs that made its operands as above.
   void remove_with_operands(NodeId stage, NodeId node);
 
+  NodeId stage_count() const { return static_cast<NodeId>(runs_.size()); }
+  const std::vector<NodeId>& runs(NodeId stage) const { return runs_[stage]; }  // ascending
   bool has_run(NodeId stage, NodeId node) const;
+  // Whether the node runs in an earlier stage, too. REQUIRES: has_run(stage, node).
+  bool runs_before(NodeId stage, NodeId node) const;
   std::int64_t clone_count() const { return n_clones_; }
 
   // The copy of `root` made in this stage is first read in a later stage: it could as well be made there.
@@ -64,6 +69,7 @@ class Schedule {
   LiveTree::Peak peak() const { return live_.peak(); }
   std::int64_t most_live(NodeId first, NodeId last) const { return live_.most(first, last); }
   std::int64_t live(NodeId stage) const { return live_.at(stage); }
+  void read_live(std::vector<std::int64_t>* by_stage) const { live_.read(by_stage); }
 
   // Where a value stands around a stage.
   struct Presence {

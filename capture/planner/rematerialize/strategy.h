@@ -25,15 +25,16 @@ namespace tapedeck TAPEDECK_API {
 
 // A point in a strategy's sequence of decisions that is worth placing.
 struct ChoicePoint {
-  std::int32_t decisions = 0;  // the number of decisions made
+  std::int32_t decisions = 0;  // the number of decisions made; kNone: decisions_of() reads them off the runs (decisions.h)
   std::size_t journal = 0;     // the number of steps of the journal that lead here
   std::int64_t live_peak = 0;  // arena bytes
+  bool for_budget = false;     // looked for only where a budget is asked for, so it must not lower the floor
 };
 
 struct Choices {
   std::vector<Step> journal;
   std::vector<Decision> decisions;
-  std::vector<ChoicePoint> points;  // ascending in decisions; the first point keeps all
+  std::vector<ChoicePoint> points;  // ascending in steps of the journal; the first point of `choose` keeps all
 };
 
 // Why a plan takes the choices of a strategy.
@@ -42,10 +43,18 @@ enum class TakenFor : std::uint8_t {
   budget,  // for a budget: of the sequence of choices the plan takes only as many as it needs to fit; without a budget, none
 };
 
+// How far a strategy that improves others is to look.
+enum class LookFor : std::uint8_t {
+  floor,    // the least peak that it can reach
+  budgets,  // and the cheapest plans for every budget above it
+};
+
 struct StrategyEntry {
   const char* name = "";
   const char* doc = "";  // one sentence
   Choices (*choose)(const Facts& facts, const Watch& watch) = nullptr;
+  // Begins with the choices of `greedy` in the same order. Null: the strategy does not improve others. It has one of the two.
+  Choices (*improve)(const Facts& facts, const Choices& greedy, LookFor look_for, const Watch& watch) = nullptr;
   TakenFor taken_for = TakenFor::budget;
   bool automatic = true;  // `auto` takes its choices too; false: only a plan that names the strategy asks it
 };

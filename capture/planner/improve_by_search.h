@@ -1,0 +1,12 @@
+// The strategies that improve on the choices of others (StrategyEntry::improve). A search takes longer than a greedy choice, so
+// it runs only in the orders of nodes in which the greedy choices cost least.
+#pragma once
+
+namespace tapedeck {
+
+struct Planning;
+
+// REQUIRES: every order has its candidates.
+void improve_by_search(Planning* planning);
+
+}  // namespace tapedeck
