@@ -10,6 +10,11 @@ const ArchivedPlan* PlanArchive::cheapest_within(std::int64_t live_bytes) const 
   return above == plans_.begin() ? nullptr : &std::prev(above)->second;
 }
 
+std::int64_t PlanArchive::peak_of_cheapest_within(std::int64_t live_bytes) const {
+  const auto above = plans_.upper_bound(live_bytes);
+  return above == plans_.begin() ? -1 : std::prev(above)->first;
+}
+
 bool PlanArchive::is_beaten(std::int64_t live_peak, double cost) const {
   const auto above = plans_.upper_bound(live_peak);
   if (above == plans_.begin()) return false;

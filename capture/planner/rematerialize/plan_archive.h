@@ -32,6 +32,7 @@ class PlanArchive {
   const std::map<std::int64_t, ArchivedPlan>& plans() const { return plans_; }
   // Of the plans with at most these live bytes the cheapest; null if there is none.
   const ArchivedPlan* cheapest_within(std::int64_t live_bytes) const;
+  std::int64_t peak_of_cheapest_within(std::int64_t live_bytes) const;  // -1 if there is none
 
  private:
   double tolerance_ = 0;

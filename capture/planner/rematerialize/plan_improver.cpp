@@ -14,7 +14,7 @@ constexpr int kTrials = 12;        // recipes tried for one choice, per way of g
 constexpr int kEstimates = 48;     // recipes costed for one choice
 constexpr int kMostRuined = 4;     // runs taken back in one round
 constexpr double kNoise = 0.7;     // of rounds: scores are multiplied by e to the power of up to this
-constexpr int kPatience = 32;      // rounds without a cheaper plan, after which a bound is left
+constexpr int kPatience = 48;      // rounds without a cheaper plan, after which a bound is left
 constexpr int kFewestSteps = 512;  // lower_peak() ends when steps of this part of the peak fail
 
 }  // namespace

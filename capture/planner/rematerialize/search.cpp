@@ -99,18 +99,25 @@ class Search {
  private:
   bool is_cancelled() const { return watch_.cancel && watch_.cancel->load(); }
 
-  std::int64_t bound(std::int64_t rung) const { return floor_ + (keep_all_ - floor_) / kRungs * rung; }
+  std::int64_t bound(std::int64_t rung) const {
+    const std::int64_t above_floor = keep_all_ - floor_;
+    return floor_ + above_floor / kRungs * rung + above_floor % kRungs * rung / kRungs;
+  }
 
-  // From the highest bound down, so that each plan can begin where the one above it ended.
+  // From the highest bound down, so that each plan can begin where the one above it ended. A bound that the plan above keeps
+  // too has nothing cheaper to offer.
   void search_block(std::int64_t block, PlanArchive* found) {
     PlanImprover improver(facts_, static_cast<std::uint64_t>(block) + 2, found);
+    std::int64_t cheapest_peak = keep_all_;  // within the bound before
     const std::int64_t work = work_of(facts_, kRungWorkOfNode, kMostRungWork);
     for (std::int64_t rung = (block + 1) * kRungsOfBlock - 1; rung >= block * kRungsOfBlock && !is_cancelled(); --rung) {
       const std::int64_t live_bytes = bound(rung);
+      if (live_bytes >= cheapest_peak && rung + 1 < (block + 1) * kRungsOfBlock) continue;
       if (improver.lower_to(live_bytes, 0)) improver.clean_up(live_bytes);
       improver.go_to(found->cheapest_within(live_bytes)->changes);
       improver.clean_up(live_bytes);
       improver.improve(live_bytes, work);
+      cheapest_peak = found->peak_of_cheapest_within(live_bytes);
     }
   }
 
