@@ -98,6 +98,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
   options.chunk_bytes = plan.chunk_bytes;
   options.budget = plan.budget_bytes;
   options.threads = plan.threads;
+  options.level = plan.level;
   options.ordering = plan.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   options.find_floor = false;
   options.near = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(),

@@ -222,6 +222,7 @@ class BenchRun {
     if (file.plan && options_.budget.empty() && options_.chunk.empty()) return *file.plan;
     tapedeck::PlanOptions how = plan_;
     how.costs = choose_costs(options_.costs, file);
+    if (file.plan) how.level = file.plan->level;
     if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;  // --chunk alone asks for nothing else
     return make_plan(file.captured, how);
   }
