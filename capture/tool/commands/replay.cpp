@@ -1,5 +1,6 @@
 // replay: runs the steps of a file by its plan, or by a plan made here. On request it compares every step with eager
 // execution and the last one with expected values, times every node, and writes outputs, state and traces.
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/tool/commands/replay_steps.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
@@ -408,7 +409,7 @@ int run(const ReplayOptions& options) {
   const bool keeps_plan = file.plan && options.chunk.empty() && options.budget.empty() && options.phase.empty();
   const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   Plan plan = choose_plan(options, file, level, threads, costs);
-  if (!plan.feasible) throw infeasible_error("", plan);
+  if (!plan.feasible) throw InfeasiblePlanError("", plan);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   // On the CPU the state stays where it was read to, unless the eager run needs the values before the first step.
