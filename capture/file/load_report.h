@@ -27,7 +27,8 @@ struct LoadReport {
   };
   std::vector<Note> notes;  // about some of these names
   bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
-  std::string to_string() const;  // one line for each kind, with its first names, and one for each of the first notes; empty if complete
+  std::string to_string()
+      const;  // one line for each kind, with its first names, and one for each of the first notes; empty if complete
 };
 
 }  // namespace TAPEDECK_API

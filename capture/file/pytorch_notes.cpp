@@ -67,7 +67,8 @@ constexpr Meaning kMeanings[] = {
     {"weight_mask", "the mask of a pruned weight; call prune.remove() in PyTorch before saving"},
     {"bias_mask", "the mask of a pruned bias; call prune.remove() in PyTorch before saving"},
     {"parametrizations.*",
-     "a part of a parametrized weight, such as weight_norm; call parametrize.remove_parametrizations() in PyTorch before saving"},
+     "a part of a parametrized weight, such as weight_norm; call parametrize.remove_parametrizations() in PyTorch before "
+     "saving"},
     {"weight_hr_l*", "the projection of an LSTM with proj_size, which no recurrent layer has here"},
     {"bias_k", "the learned key of an attention with add_bias_kv, which MultiheadAttention does not have here"},
     {"bias_v", "the learned value of an attention with add_bias_kv, which MultiheadAttention does not have here"},
@@ -162,7 +163,8 @@ std::string note_on_missing(const Module& net, const std::string& name) {
   if (is_any_of<Linear, MultiheadAttention>(own.layer) || is_convolution(own.layer))
     return "PyTorch's layer has bias=False; make this one with .bias = false";
   if (is_any_of<LayerNorm>(own.layer))
-    return "PyTorch's LayerNorm has bias=False; here the bias is always there, and zeros do the same: load with .strict = false";
+    return "PyTorch's LayerNorm has bias=False; here the bias is always there, and zeros do the same: load with .strict = "
+           "false";
   return "";
 }
 

@@ -1,5 +1,5 @@
-// Sentences about tensors that PyTorch's files have and a net has not, or the other way round: what the tensor is, why it has no
-// place, and what to do. A name alone does not tell this to the owner of the weights.
+// Sentences about tensors that PyTorch's files have and a net has not, or the other way round: what the tensor is, why it has
+// no place, and what to do. A name alone does not tell this to the owner of the weights.
 #pragma once
 
 #include <tapedeck/engine/nn/module.h>

@@ -14,9 +14,9 @@
 //     BatchNorm*                         num_batches_tracked                      left out
 //     Embedding, norms, the author's     same                                     same
 //
-// Files that this library wrote are known by their metadata: a .tape, a file of save_state(), a file of `tapedeck replay --save`,
-// and what save_safetensors() wrote with the metadata {{"tapedeck.weights", "1"}}. They have the names and the layouts of the
-// net, so neither `names` nor the table is used, and only the weights are read.
+// Files that this library wrote are known by their metadata: a .tape, a file of save_state(), a file of `tapedeck replay
+// --save`, and what save_safetensors() wrote with the metadata {{"tapedeck.weights", "1"}}. They have the names and the layouts
+// of the net, so neither `names` nor the table is used, and only the weights are read.
 #pragma once
 
 #include <tapedeck/capture/file/load_report.h>

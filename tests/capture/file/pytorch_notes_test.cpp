@@ -91,8 +91,8 @@ TEST(PytorchNotes, NamesThePrefixOfAWrapper) {
 
 TEST(PytorchNotes, OtherNamesHaveNone) {
   const Net net;
-  for (const char* name : {"", ".", "head.weight", "block.full.scale", "blocks.fc.bias", "rnn.weight_ih", "weight_great", "rnn.",
-                           "block.full.weight_gx", "cell.weight_ih_l0"})
+  for (const char* name : {"", ".", "head.weight", "block.full.scale", "blocks.fc.bias", "rnn.weight_ih", "weight_great",
+                           "rnn.", "block.full.weight_gx", "cell.weight_ih_l0"})
     EXPECT_EQ(note_on_unexpected(net, name), "") << name;
   for (const char* name : {"", "block.full.weight", "rnn.weight_ih_l0", "ln.weight", "bn.running_mean"})
     EXPECT_EQ(note_on_missing(net, name), "") << name;
