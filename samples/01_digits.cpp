@@ -158,7 +158,7 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   const Plan keep_all = make_plan(step.graph, {.strategy = Strategy::none});
   const std::int64_t held = keep_all.external_bytes;
   const Plan budgeted = make_plan(step.graph, {.budget = held + (keep_all.peak_bytes - held) / 2});
-  if (!budgeted.feasible) throw infeasible_error("plan", budgeted);
+  if (!budgeted.feasible) throw InfeasiblePlanError("plan", budgeted);
 
   // Run twenty more steps three times from the same state: eagerly, and by the replays of both plans.
   const std::vector<Tensor> start = snapshot(step.state);

@@ -34,6 +34,7 @@ ComparedPlan load_compared(const std::string& path, const Budget& budget) {
   PlanOptions options;
   options.budget = budget.bytes;
   options.budget_percent = budget.percent;
+  if (document.plan) options.level = document.plan->level;
   return {title, PlanModel::of(make_plan(*document.captured, options))};
 }
 

@@ -105,6 +105,7 @@ void MainWindow::request() {
   PlanOptions options;
   options.budget = budget_.bytes;
   options.budget_percent = budget_.percent;
+  if (session_.document()->plan) options.level = session_.document()->plan->level;
   worker_->request(session_.document()->captured, options);
   session_.set_solving(true, 0);
 }

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/explain/compare_plans.h>
 
+#include <tapedeck/capture/plan/level_names.h>
+
 #include <fmt/format.h>
 
 #include <set>
@@ -15,6 +17,7 @@ using Figures = std::vector<std::pair<const char*, std::string>>;
 
 Figures figures_of(const Plan& p) {
   return {{"strategy", p.strategy},
+          {"level", level_name(p.level)},
           {"order", p.order},
           {"feasible", p.feasible ? "yes" : "no"},
           {"budget_bytes", p.budget_bytes < 0 ? "none" : std::to_string(p.budget_bytes)},

@@ -21,8 +21,14 @@ struct LoadReport {
   std::vector<std::string> missing;     // the program has them, the file does not
   std::vector<std::string> unexpected;  // the file has them, the program does not
   std::vector<Mismatch> mismatched;     // both have them, with different types
+  struct Note {
+    std::string name;
+    std::string text;  // a sentence: what the tensor is, and why it has no place; without a full stop
+  };
+  std::vector<Note> notes;  // about some of these names
   bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
-  std::string to_string() const;  // one line for each kind, with its first names; empty if complete
+  std::string to_string()
+      const;  // one line for each kind, with its first names, and one for each of the first notes; empty if complete
 };
 
 }  // namespace TAPEDECK_API

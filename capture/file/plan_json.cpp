@@ -13,6 +13,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/json.h>
+#include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/planner/region_plans.h>
 
 #include <fmt/format.h>
@@ -94,6 +95,7 @@ void describe(V&& field, std::type_identity<Decision>) {
 
 template <class V>
 void describe(V&& field, std::type_identity<Plan>) {
+  field("level", &Plan::level);
   field("strategy", &Plan::strategy);
   field("order", &Plan::order);
   field("feasible", &Plan::feasible);
@@ -145,6 +147,7 @@ void put(JsonWriter& json, const std::string& text) { json.value(std::string_vie
 void put(JsonWriter& json, Where where) { json.value(kWhereNames[static_cast<int>(where)]); }
 void put(JsonWriter& json, Reason reason) { json.value(reason_name(reason)); }
 void put(JsonWriter& json, SegmentEnd end) { json.value(segment_end_name(end)); }
+void put(JsonWriter& json, OptimizationLevel level) { json.value(level_name(level)); }
 
 void put(JsonWriter& json, const Type& type) {  // ["f32",64,10]
   json.open('[').value(dtype_name(type.dtype));
@@ -289,6 +292,9 @@ void get_named(JsonValue json, const char* (*name_of)(E), E last, const char* ki
 
 void get(JsonValue json, Reason& reason) { get_named(json, reason_name, Reason::unread, "reason", reason); }
 void get(JsonValue json, SegmentEnd& end) { get_named(json, segment_end_name, SegmentEnd::merged, "end of a segment", end); }
+void get(JsonValue json, OptimizationLevel& level) {
+  get_named(json, level_name, OptimizationLevel::all, "level of optimization", level);
+}
 
 DType get_dtype(std::string_view name) {
   for (int d = 0; d < kDTypeCount; ++d)

@@ -2,6 +2,8 @@
 // with them (match), and then all values are written.
 #include <tapedeck/capture/file/pytorch_weights.h>
 
+#include <tapedeck/capture/file/own_weights.h>
+#include <tapedeck/capture/file/pytorch_notes.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/tensor_files.h>
 #include <tapedeck/engine/eager/inplace.h>
@@ -13,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -84,6 +87,13 @@ void add_targets(const Module& m, Targets* targets) {
   for (const Module* child : m.children()) add_targets(*child, targets);
 }
 
+// The net's own names and layouts, for files that this library wrote.
+Targets own_targets(const std::map<std::string, Tensor>& tensors) {
+  Targets targets;
+  for (const auto& [name, tensor] : tensors) targets.emplace(name, Target{tensor, Layout::same});
+  return targets;
+}
+
 Targets targets_of(const Module& net) {
   Targets targets;
   add_targets(net, &targets);
@@ -112,14 +122,14 @@ struct Match {
 // Matches the tensors of one file with the targets of a net.
 class Matcher {
  public:
-  Matcher(const TensorFile& file, const WeightNames& names, const Targets& targets)
-      : file_(file), names_(names), targets_(targets) {}
+  Matcher(const Module& net, const TensorFile& file, const WeightNames& names, const Targets& targets)
+      : net_(net), file_(file), names_(names), targets_(targets) {}
 
   void run() {
     for (const auto& [in_file, value] : file_.tensors) match(in_file, &value, to_string(value.type()));
     for (const SkippedTensor& t : file_.skipped) match(t.name, nullptr, to_string(t));
     for (const auto& [name, target] : targets_)
-      if (target.layout != Layout::left_out && !taken_.count(name)) report.missing.push_back(name);
+      if (target.layout != Layout::left_out && !taken_.count(name)) miss(name);
   }
 
   LoadReport report;
@@ -131,7 +141,10 @@ class Matcher {
     const FileWeight weight = names_(in_file);
     if (weight.name.empty()) return;
     const auto found = targets_.find(weight.name);
-    if (found == targets_.end()) return report.unexpected.push_back(in_file);
+    if (found == targets_.end()) {
+      report.unexpected.push_back(in_file);
+      return note(in_file, note_on_unexpected(net_, weight.name));
+    }
     const Target& target = found->second;
     if (target.layout == Layout::left_out) return;
     const auto [earlier, first] = taken_.emplace(weight.name, in_file);
@@ -146,6 +159,19 @@ class Matcher {
     matches.push_back({target.tensor, laid_out(*value, target, weight.input_first)});
   }
 
+  // A note is of use only if the file has other parameters of the layer.
+  void miss(const std::string& name) {
+    report.missing.push_back(name);
+    const std::string prefix = name.substr(0, name.rfind('.') + 1);
+    const auto neighbour = taken_.lower_bound(prefix);
+    if (neighbour != taken_.end() && neighbour->first.starts_with(prefix)) note(name, note_on_missing(net_, name));
+  }
+
+  void note(const std::string& name, std::string text) {
+    if (!text.empty()) report.notes.push_back({name, std::move(text)});
+  }
+
+  const Module& net_;
   const TensorFile& file_;
   const WeightNames& names_;
   const Targets& targets_;
@@ -169,8 +195,11 @@ LoadReport load_weights(Module& net, const std::string& path, const WeightNames&
   if (abstract_mode()) throw UsageError(error_text("load_weights", "has no data to work on in abstract mode", site));
   const NoGrad no_grad;
   const TensorFile file = load_tensor_file(path);
-  const Targets targets = targets_of(net);
-  Matcher matcher(file, names, targets);
+  const std::optional<std::string> own_prefix = own_weights_prefix(file);
+  const std::map<std::string, Tensor> own = own_tensors_of(net);
+  const Targets targets = own_prefix ? own_targets(own) : targets_of(net);
+  const WeightNames chosen = own_prefix ? own_names(file, *own_prefix, own) : names;
+  Matcher matcher(net, file, chosen, targets);
   matcher.run();
   if (options.strict && !matcher.report.complete())
     throw FileError(fmt::format("{}: the weights do not fit:\n{}", path, matcher.report.to_string()));

@@ -13,6 +13,10 @@
 //     Lstm, Gru, Rnn, their cells        weight_ih_l0 [gates hidden,in], ...      weight_ih_l0 [in,gates hidden]; same gates
 //     BatchNorm*                         num_batches_tracked                      left out
 //     Embedding, norms, the author's     same                                     same
+//
+// Files that this library wrote are known by their metadata: a .tape, a file of save_state(), a file of `tapedeck replay
+// --save`, and what save_safetensors() wrote with the metadata {{"tapedeck.weights", "1"}}. They have the names and the layouts
+// of the net, so neither `names` nor the table is used, and only the weights are read.
 #pragma once
 
 #include <tapedeck/capture/file/load_report.h>
@@ -42,7 +46,8 @@ std::map<std::string, Shape> pytorch_shapes(const Module& net);
 
 // Writes the tensors of the file into the parameters and buffers of the net, in place. Floating tensors are converted to the
 // dtype of the net (f16 weights into an f32 net, rounded to nearest in the other direction). Everything is read and checked
-// before the first write. The report has the names of FileWeight::name; unexpected tensors have their names in the file. Throws
+// before the first write. The report has the names of FileWeight::name; unexpected tensors have their names in the file. Its
+// notes say what a name means that our layers have no place for, as those of weight_norm, and which option was left out. Throws
 // FileError that names the file if it cannot be read, if two of its tensors have one name for the net, or if it does not fit
 // and the load is strict; CaptureError inside a capture. If it throws, nothing has changed.
 LoadReport load_weights(Module& net, const std::string& path, const WeightNames& names = pytorch_names,

@@ -42,10 +42,17 @@ void give_reasons(Plan* plan) {
   for (ValueId v = 0; v < graph.value_count(); ++v) plan->values[v].reason = reason_of(*plan, v, phases, read_after_forward);
 }
 
-std::string describe_peak(const Plan& plan) {
+PeakNode peak_node(const Plan& plan) {
   const std::vector<std::int64_t> live = live_bytes(plan);
-  if (live.empty()) return "the graph has no nodes";
-  const auto at = static_cast<NodeId>(std::max_element(live.begin(), live.end()) - live.begin());
+  if (live.empty()) return {};
+  const auto most = std::max_element(live.begin(), live.end());
+  return {static_cast<NodeId>(most - live.begin()), *most};
+}
+
+std::string describe_peak(const Plan& plan) {
+  const PeakNode peak = peak_node(plan);
+  if (peak.node == kNone) return "the graph has no nodes";
+  const NodeId at = peak.node;
   std::vector<ValueId> alive;
   for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
     const Placement& p = plan.values[v];
@@ -55,7 +62,7 @@ std::string describe_peak(const Plan& plan) {
   const auto bytes = [&](ValueId v) { return plan.graph.values[v].type.bytes(); };
   std::stable_sort(alive.begin(), alive.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
   std::string text = fmt::format("at `{}`, {} bytes are alive: inputs, state, constants and outputs {} bytes",
-                                 plan.graph.node_text(at), live[at], plan.external_bytes);
+                                 plan.graph.node_text(at), peak.live_bytes, plan.external_bytes);
   for (std::size_t i = 0; i < std::min(alive.size(), kTensorsNamed); ++i)
     text += fmt::format(", %{} {} bytes", plan.graph.value_name(alive[i]), bytes(alive[i]));
   if (alive.size() > kTensorsNamed) text += fmt::format(", and {} more", alive.size() - kTensorsNamed);

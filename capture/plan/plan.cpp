@@ -25,8 +25,4 @@ std::vector<std::int64_t> live_bytes(const Plan& plan) {
   return live;
 }
 
-InfeasibleError infeasible_error(const char* op, const Plan& plan, const std::string& what) {
-  return {error_text(op, what + plan.infeasible_reason, {}), plan.budget_bytes, plan.floor_bytes};
-}
-
 }  // namespace tapedeck

@@ -185,7 +185,4 @@ struct Plan {
 // operands and results of the node are included. The maximum is lower_bound_bytes.
 std::vector<std::int64_t> live_bytes(const Plan& plan);
 
-// The error for a plan that does not fit its budget, of a call of `op`. `what` stands before the reason that the plan gives.
-InfeasibleError infeasible_error(const char* op, const Plan& plan, const std::string& what = {});
-
 }  // namespace TAPEDECK_API

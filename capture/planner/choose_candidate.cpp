@@ -102,10 +102,21 @@ std::vector<Decision> decisions_behind(const Candidate& c) {
   return decisions_of(facts, changes_after(facts, c.choices->journal, c.point.journal));
 }
 
-std::string why_infeasible(const Plan& plan, const Choice& choice) {
-  std::string text = fmt::format("a budget of {} bytes cannot be met: ", choice.budget);
-  if (plan.peak_bytes > choice.floor) text += fmt::format("strategy {} needs {} bytes, ", plan.strategy, plan.peak_bytes);
-  return text + fmt::format("the floor is {} bytes; {}", choice.floor, describe_peak(plan));
+// "516 bytes, 93.21 % of the peak that keeps all": bytes that can be given as a budget in both ways. The percentage is rounded
+// up, so that it is a budget of no fewer bytes.
+std::string as_budget(std::int64_t bytes, std::int64_t keep_all_peak) {
+  if (keep_all_peak <= 0) return fmt::format("{} bytes", bytes);
+  double percent = std::ceil(static_cast<double>(bytes) / static_cast<double>(keep_all_peak) * 1e4) / 100;
+  if (budget_in_bytes({.budget_percent = percent}, keep_all_peak) < bytes) percent += 0.01;
+  return fmt::format("{} bytes, {:.2f} % of the peak that keeps all", bytes, percent);
+}
+
+// Placed for several threads, a plan may get by with less than the floor that was searched for one.
+std::string why_infeasible(const Plan& plan) {
+  std::string text = fmt::format("a budget of {} bytes cannot be met: ", plan.budget_bytes);
+  if (plan.peak_bytes > plan.floor_bytes)
+    text += fmt::format("strategy {} needs {}; ", plan.strategy, as_budget(plan.peak_bytes, plan.keep_all_peak_bytes));
+  return text + fmt::format("the floor is {}; {}", as_budget(plan.floor_bytes, plan.keep_all_peak_bytes), describe_peak(plan));
 }
 
 }  // namespace
@@ -142,7 +153,7 @@ void note_choice(const Choice& choice, const Planning& p, Plan* plan) {
   plan->keep_all_peak_bytes = choice.keep_all_peak;
   plan->decisions = decisions_behind(c);
   plan->feasible = choice.budget < 0 || plan->peak_bytes <= choice.budget;
-  if (!plan->feasible) plan->infeasible_reason = why_infeasible(*plan, choice);
+  if (!plan->feasible) plan->infeasible_reason = why_infeasible(*plan);
 }
 
 }  // namespace tapedeck

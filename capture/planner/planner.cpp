@@ -88,6 +88,7 @@ Plan plan_in_stages(const Graph& captured, const PlanOptions& options, Looks loo
   planning.watch.check();  // a search that was cancelled ends with the best it has, which is no plan to hand out
   note_choice(choice, planning, &plan);
   plan.unchanged_state = unchanged_state(captured, plan.graph);
+  plan.level = options.level;
 
   // Check: judge the plan, where checks are on.
   if (checks_plans()) check(captured, plan);

@@ -8,6 +8,7 @@
 #include <tapedeck/capture/replay/executor_impl.h>
 
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/kernels/cuda/runtime.h>
@@ -23,9 +24,9 @@ namespace {
 using replay::Busy;
 
 Plan checked(Plan plan) {
-  if (!plan.feasible) throw infeasible_error("", plan, "this plan does not fit its budget: ");
   const std::vector<std::string> violations = check_plan(plan);
   if (!violations.empty()) throw InvalidGraphError("the plan breaks its own rules: " + violations.front());
+  if (!plan.feasible) throw InfeasiblePlanError("", plan, "this plan does not fit its budget: ");
   for (const Update& u : plan.graph.updates) {
     const Placement& p = plan.values[u.value];
     const std::int32_t slot = u.state - plan.graph.n_inputs;

@@ -9,6 +9,7 @@
 
 #include <tapedeck/capture/analysis/shapes.h>
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/sizes/retype.h>
@@ -98,6 +99,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
   options.chunk_bytes = plan.chunk_bytes;
   options.budget = plan.budget_bytes;
   options.threads = plan.threads;
+  options.level = plan.level;
   options.ordering = plan.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   options.find_floor = false;
   options.near = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(),
@@ -107,7 +109,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
   options.near = nullptr;
   if (!may_grow && fresh.arena_bytes > plan.arena_bytes)
     fresh = make_plan(after, options);  // keeping addresses may need more bytes than there are
-  if (!fresh.feasible) throw infeasible_error("reshape", fresh);
+  if (!fresh.feasible) throw InfeasiblePlanError("reshape", fresh);
   return fresh;
 }
 

@@ -5,6 +5,7 @@
 //     run             in the eager backward pass: an executor of that graph, made when it is first needed
 #include <tapedeck/capture/step/captured_backward.h>
 
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
@@ -137,7 +138,7 @@ void CapturedBackward::make_executor() {
   PlanOptions how = plan_options_;
   how.find_floor = false;
   Plan plan = make_plan(graph_, how);
-  if (!plan.feasible) throw infeasible_error("backward", plan, "a captured step has no gradient: ");
+  if (!plan.feasible) throw InfeasiblePlanError("backward", plan, "a captured step has no gradient: ");
   executor_ = std::make_unique<Executor>(std::move(plan), executor_options_);
   bases_.assign(static_cast<std::size_t>(graph_.n_state), nullptr);
 }

@@ -6,6 +6,7 @@
 //     gradients     set where the function would have set them
 #include <tapedeck/capture/step/replay_recording.h>
 
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/gradient/fresh_gradient.h>
@@ -80,7 +81,7 @@ void RecordingReplayer::build(Recording& r, Captured captured) const {
   PlanOptions how = plan_;
   how.find_floor = false;  // a step does not tell its floor
   Plan plan = make_plan(captured.graph, how);
-  if (!plan.feasible) throw infeasible_error("capture", plan);
+  if (!plan.feasible) throw InfeasiblePlanError("capture", plan);
   r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, executor_));
   keep_shared_constants(*r.first, &captured);
   r.first.reset();

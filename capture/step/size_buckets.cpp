@@ -7,6 +7,7 @@
 //     otherwise                                           none: the function runs
 #include <tapedeck/capture/step/size_buckets.h>
 
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/prepare.h>
@@ -184,7 +185,7 @@ struct DimBuckets::Impl {
   std::unique_ptr<Executor> planned(const Graph& graph) {
     Plan plan = make_plan(graph, plan_options);
     ++stats.planned;
-    if (!plan.feasible) throw infeasible_error("capture", plan);
+    if (!plan.feasible) throw InfeasiblePlanError("capture", plan);
     return std::make_unique<Executor>(std::move(plan), executor_options);
   }
 

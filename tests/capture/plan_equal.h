@@ -50,6 +50,7 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.unchanged_state, b.unchanged_state);
   EXPECT_EQ(a.feasible, b.feasible);
   EXPECT_EQ(a.infeasible_reason, b.infeasible_reason);
+  EXPECT_EQ(a.level, b.level);
   EXPECT_EQ(a.strategy, b.strategy);
   EXPECT_EQ(a.alignment, b.alignment);
   EXPECT_EQ(a.budget_bytes, b.budget_bytes);

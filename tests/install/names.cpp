@@ -36,6 +36,7 @@ using tapedeck::gumbel;                        // engine/ops/random.h
 using tapedeck::HostScalar;                    // capture/record/host_scalar.h
 using tapedeck::huber_loss;                    // engine/ops/loss.h
 using tapedeck::index_put_;                    // engine/ops/subscript.h
+using tapedeck::InfeasiblePlanError;           // capture/plan/infeasible_plan.h
 using tapedeck::instance_norm;                 // engine/ops/norm.h
 using tapedeck::interpolate;                   // engine/ops/interpolate.h
 using tapedeck::kaiming_normal_;               // engine/nn/initialise.h

@@ -1,5 +1,6 @@
 // bench: times steps of files and of models, and splits each step into kernels and the rest. Rows are printed as they come,
 // one for each number of threads; with --json all rows come at the end.
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
@@ -206,7 +207,7 @@ class BenchRun {
       start = starting_values(subject.file, {{}, {}, options_.seed});
     }
     if (!plan->feasible) {
-      if (rows_.empty()) throw infeasible_error("", *plan, name + ": ");
+      if (rows_.empty()) throw InfeasiblePlanError("", *plan, name + ": ");
       std::fprintf(stderr, "tapedeck: %s: %s\n", name.c_str(), plan->infeasible_reason.c_str());
       return kInfeasible;
     }
@@ -222,6 +223,7 @@ class BenchRun {
     if (file.plan && options_.budget.empty() && options_.chunk.empty()) return *file.plan;
     tapedeck::PlanOptions how = plan_;
     how.costs = choose_costs(options_.costs, file);
+    if (file.plan) how.level = file.plan->level;
     if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;  // --chunk alone asks for nothing else
     return make_plan(file.captured, how);
   }

@@ -12,6 +12,7 @@
 
 #include <tapedeck/capture/cost/cost_model.h>
 #include <tapedeck/capture/explain/plan_csv.h>
+#include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
@@ -165,6 +166,7 @@ std::string summary(const std::string& path, const Plan& p) {
   line("floor", human_size(p.floor_bytes));
   line("keep-all peak", human_size(p.keep_all_peak_bytes));
   line("order", p.order);
+  line("passes", level_name(p.level));
   line("nodes", fmt::format("{}, of which {} recomputed", p.nodes, p.recomputed_nodes));
   line("cost", fmt::format("{:.0f} us by the model, x{:.4f} of keep-all", p.cost_us, p.recompute_cost_ratio()));
   line("costs", describe_costs(p));

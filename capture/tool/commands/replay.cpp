@@ -1,5 +1,6 @@
 // replay: runs the steps of a file by its plan, or by a plan made here. On request it compares every step with eager
 // execution and the last one with expected values, times every node, and writes outputs, state and traces.
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/tool/commands/replay_steps.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
@@ -343,17 +344,18 @@ std::int64_t step_count(const ReplayOptions& options, const Start& start) {
   return longest ? static_cast<std::int64_t>(longest->files()) : 1;
 }
 
-TapeFile load(const ReplayOptions& options) {
+// `level` becomes the level of the plan that the file has, also if --dims makes that plan useless.
+TapeFile load(const ReplayOptions& options, OptimizationLevel* level) {
   Progress progress("loading");
-  if (options.dims.empty()) return load_any(options.file, Check::all);
   DimTable dims;
-  TapeFile file = load_with_dims(options.file, Check::all, &dims);
-  resize(&file, dims, options.dims);
+  TapeFile file = options.dims.empty() ? load_any(options.file, Check::all) : load_with_dims(options.file, Check::all, &dims);
+  if (file.plan) *level = file.plan->level;
+  if (!options.dims.empty()) resize(&file, dims, options.dims);
   return file;
 }
 
-// The plan of the file if it serves, else a new one under the same budget.
-Plan choose_plan(const ReplayOptions& options, const TapeFile& file, int threads,
+// The plan of the file if it serves, else a new one under the same budget and at the same level.
+Plan choose_plan(const ReplayOptions& options, const TapeFile& file, OptimizationLevel level, int threads,
                  const std::shared_ptr<const CostModel>& costs) {
   const bool splits = !options.phase.empty();
   if (file.plan && options.chunk.empty() && options.budget.empty() && (!splits || file.plan->segment_rule.split_phases))
@@ -365,6 +367,7 @@ Plan choose_plan(const ReplayOptions& options, const TapeFile& file, int threads
   how.parallel_peak = options.parallel_peak;
   how.chunk_bytes = parse_chunk(options.chunk);
   how.split_phases = splits;
+  how.level = level;
   read_budget(options.budget, &how);
   if (file.plan && options.budget.empty()) how.budget = file.plan->budget_bytes;  // the other options ask for nothing else
   Progress progress("planning");
@@ -400,12 +403,13 @@ int run(const ReplayOptions& options) {
   check_options(options);
   check_files(options, {});
   TraceFiles traces(options);
-  TapeFile file = load(options);
+  OptimizationLevel level = OptimizationLevel::all;
+  TapeFile file = load(options, &level);
   const int threads = thread_count(options);
   const bool keeps_plan = file.plan && options.chunk.empty() && options.budget.empty() && options.phase.empty();
   const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
-  Plan plan = choose_plan(options, file, threads, costs);
-  if (!plan.feasible) throw infeasible_error("", plan);
+  Plan plan = choose_plan(options, file, level, threads, costs);
+  if (!plan.feasible) throw InfeasiblePlanError("", plan);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   // On the CPU the state stays where it was read to, unless the eager run needs the values before the first step.

@@ -3,6 +3,7 @@
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/explain/explain_memory.h>
+#include <tapedeck/capture/plan/level_names.h>
 
 namespace tapedeck::tool {
 
@@ -12,6 +13,7 @@ Json plan_json(const Plan& p) {
   j["feasible"] = p.feasible;
   j["strategy"] = p.strategy;
   j["order"] = p.order;
+  j["level"] = level_name(p.level);
   j["peak_bytes"] = p.peak_bytes;
   j["lower_bound_bytes"] = p.lower_bound_bytes;
   j["floor_bytes"] = p.floor_bytes;

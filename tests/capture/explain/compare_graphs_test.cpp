@@ -133,5 +133,12 @@ TEST(ComparePlans, FiguresRecomputedAndPlacements) {
   EXPECT_TRUE(found.recomputed.empty());
 }
 
+TEST(ComparePlans, TheLevelIsAFigure) {
+  const Graph g = graph_of("  %y: f32[4] = exp(%x)\n");
+  const PlanComparison found = compare_plans(make_plan(g), make_plan(g, {.level = OptimizationLevel::cleanups}));
+  ASSERT_EQ(found.figures.size(), 1u);
+  EXPECT_EQ(found.figures[0].name + " " + found.figures[0].a + " " + found.figures[0].b, "level all cleanups");
+}
+
 }  // namespace
 }  // namespace tapedeck

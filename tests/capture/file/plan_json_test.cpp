@@ -39,6 +39,7 @@ class RandomPlan {
     p.measured_nodes = narrow();
     p.feasible = below(2);
     p.infeasible_reason = text();
+    p.level = static_cast<OptimizationLevel>(below(3));
     p.strategy = text();
     for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.chunk_bytes, &p.external_bytes,
                                  &p.peak_bytes, &p.lower_bound_bytes, &p.floor_bytes, &p.keep_all_peak_bytes})
@@ -140,6 +141,8 @@ TEST(PlanJson, RefusesWhatIsNoPlan) {
       {R"({"schema":"tapedeck.plan_data/1","values":{}})", "values: an object where an array"},
       {R"({"schema":"tapedeck.plan_data/1","values":[{},{"where":"heap"}]})", "values: [1] where: \"heap\" is no place"},
       {R"({"schema":"tapedeck.plan_data/1","values":[{"reason":"?"}]})", "values: [0] reason: \"?\" is no reason"},
+      {R"({"schema":"tapedeck.plan_data/1","level":"most"})", "level: \"most\" is no level of optimization"},
+      {R"({"schema":"tapedeck.plan_data/1","level":2})", "level: an integer where a string"},
       {R"({"schema":"tapedeck.plan_data/1","values":[{"strides":[1]}]})", "strides: not 8 strides"},
       {R"({"schema":"tapedeck.plan_data/1","values":[{"strides":7}]})", "strides: not 8 strides"},
       {R"({"schema":"tapedeck.plan_data/1","output_slots":[[]]})", "output_slots: [0] not a type"},
@@ -152,6 +155,15 @@ TEST(PlanJson, RefusesWhatIsNoPlan) {
     const std::string message = message_of<InvalidGraphError>([&, text = json] { read_plan_json(text); });
     EXPECT_NE(message.find(reason), std::string::npos) << json << "\n  gives  " << message;
   }
+}
+
+// Files from before the key had been planned at the level of then, which was all.
+TEST(PlanJson, TheLevelIsStoredUnlessItIsAll) {
+  const Plan none = make_plan(sample_graph(), {.level = OptimizationLevel::none}), all = make_plan(sample_graph());
+  EXPECT_NE(plan_to_json(none).find(R"("level":"none")"), std::string::npos);
+  EXPECT_EQ(parse_plan(plan_to_json(none), none.graph).level, OptimizationLevel::none);
+  EXPECT_EQ(plan_to_json(all).find("level"), std::string::npos);
+  EXPECT_EQ(parse_plan(plan_to_json(all), all.graph).level, OptimizationLevel::all);
 }
 
 TEST(PlanJson, UnknownMembersAreSkipped) {

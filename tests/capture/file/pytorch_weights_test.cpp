@@ -2,6 +2,8 @@
 // by plain loops, with the formulas of PyTorch's documentation and indices as [out,in].
 #include <tapedeck/capture/file/pytorch_weights.h>
 
+#include <tapedeck/capture/file/captured_file.h>
+#include <tapedeck/capture/file/training_state.h>
 #include <tapedeck/capture/formats/tensor_files.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -355,12 +357,79 @@ TEST(PytorchWeights, ReportsWhatDoesNotFitAndChangesNothing) {
             path +
                 ": the weights do not fit:\nmissing: \"ln.bias\"\nunexpected: \"head.weight\"\n"
                 "mismatched: \"fc.bias\" is i32[5] in the file, not f32[5], "
-                "\"fc.weight\" is f32[3,5] in the file, not f32[5,3]");
+                "\"fc.weight\" is f32[3,5] in the file, not f32[5,3]\n"
+                "  \"ln.bias\": PyTorch's LayerNorm has bias=False; here the bias is always there, and zeros do the same: load "
+                "with .strict = false");
   EXPECT_EQ(File::values_of(net.ln.weight), before);
   const LoadReport report = load_weights(net, path, pytorch_names, {.strict = false});
   EXPECT_EQ(report.missing, (std::vector<std::string>{"ln.bias"}));
   EXPECT_EQ(report.mismatched.size(), 2u);
   expect_near(net.ln.weight, file.values("ln.weight"));
+}
+
+// ---- files of this library ----
+
+// The weight is square, so its shape does not tell the layout.
+struct Square : Module {
+  Linear fc{*this, "fc", 3, 3};
+  BatchNorm1d bn{*this, "bn", 3};
+};
+
+std::map<std::string, Tensor> tensors_of(const Module& net) {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& list : {net.parameters(), net.buffers()})
+    for (const Tensor& t : list) tensors.emplace(t.name().str(), t.detach());
+  return tensors;
+}
+
+void expect_same(const Module& a, const Module& b) {
+  const std::map<std::string, Tensor> x = tensors_of(a), y = tensors_of(b);
+  for (const auto& [name, tensor] : x) EXPECT_TRUE(bit_equal(tensor, y.at(name))) << name;
+}
+
+TEST(PytorchWeights, FilesOfThisLibraryHaveItsLayouts) {
+  const TemporaryFolder folder;
+  Square net;
+  AdamW optimizer(net.parameters());
+  backward(sum(square(net.bn(net.fc(normal({4, 3}))))));
+  optimizer.step();
+  save_state(folder.file("state"), {.net = &net, .optimizer = &optimizer});
+  save_safetensors(folder.file("weights"), tensors_of(net), {{"tapedeck.weights", "1"}});
+  {
+    const Tensor x = normal({4, 3});
+    Capture scope("step");
+    scope.output("y", net.fc(scope.input("x", x)));
+    save_tape(folder.file("tape"), scope.finish());
+  }
+  for (const char* file : {"state", "weights"}) {
+    Square loaded;
+    EXPECT_TRUE(load_weights(loaded, folder.file(file)).complete()) << file;
+    expect_same(net, loaded);
+    expect_near(loaded.fc.weight, File::values_of(net.fc.weight));
+  }
+  // The tape has what its graph reads, and no more.
+  Square loaded;
+  EXPECT_EQ(load_weights(loaded, folder.file("tape"), pytorch_names, {.strict = false}).missing,
+            (std::vector<std::string>{"bn.bias", "bn.running_mean", "bn.running_var", "bn.weight"}));
+  EXPECT_TRUE(bit_equal(loaded.fc.weight, net.fc.weight));
+  // Without the metadata the file is taken for PyTorch's.
+  save_safetensors(folder.file("bare"), tensors_of(net));
+  EXPECT_TRUE(load_weights(loaded, folder.file("bare")).complete());
+  EXPECT_TRUE(bit_equal(loaded.fc.weight, transpose_last(net.fc.weight.detach())));
+}
+
+TEST(PytorchWeights, FilesOfThisLibraryMustFitToo) {
+  const TemporaryFolder folder;
+  Square net;
+  std::map<std::string, Tensor> tensors = tensors_of(net);
+  tensors.erase("fc.bias");
+  tensors.emplace("fc.weight.m", zeros({3, 3}));
+  tensors.emplace("adam.steps", from_vector(std::vector<std::int64_t>{1}, {1}));
+  tensors.emplace("other", zeros({3}));
+  save_safetensors(folder.file("weights"), tensors, {{"tapedeck.weights", "1"}});
+  const LoadReport report = load_weights(net, folder.file("weights"), pytorch_names, {.strict = false});
+  EXPECT_EQ(report.missing, (std::vector<std::string>{"fc.bias"}));
+  EXPECT_EQ(report.unexpected, (std::vector<std::string>{"other"})) << "moments and counters are no weights";
 }
 
 TEST(PytorchWeights, TensorsOfOtherDtypesAreMismatchedNotFatal) {

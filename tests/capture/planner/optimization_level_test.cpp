@@ -2,6 +2,7 @@
 // the lowest level plans the nodes that were recorded.
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/step/captured_step.h>
@@ -72,6 +73,14 @@ TEST(OptimizationLevel, TheDefaultIsAll) {
   EXPECT_EQ(print(usual.graph), print(all.graph));
   EXPECT_EQ(usual.peak_bytes, all.peak_bytes);
   EXPECT_EQ(usual.nodes, all.nodes);
+}
+
+TEST(OptimizationLevel, ThePlanSaysItsLevel) {
+  for (Level level : kLevels) EXPECT_EQ(make_plan(parse(kProgram), {.level = level}).level, level);
+  EXPECT_STREQ(level_name(Level::none), "none");
+  EXPECT_STREQ(level_name(Level::cleanups), "cleanups");
+  EXPECT_STREQ(level_name(Level::all), "all");
+  EXPECT_STREQ(level_name(static_cast<Level>(3)), "unknown");
 }
 
 TEST(OptimizationLevel, ALevelThatDoesNotExist) {

@@ -56,6 +56,20 @@ TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
   EXPECT_GE(kept(wider.plan()), 70);
 }
 
+// A plan that is too small for the new sizes is made anew. At level all its two exp would become one.
+TEST(ExecutorReshape, ANewPlanHasTheLevelOfTheOld) {
+  const char* const twice = "graph f(%x: f32[4]) {\n%a: f32[4] = exp(%x)\n%b: f32[4] = exp(%x)\nreturn %a, %b\n}\n";
+  for (const OptimizationLevel level : {OptimizationLevel::none, OptimizationLevel::all}) {
+    Executor small(make_plan(parse(twice), {.level = level}));
+    Executor large = small.reshape({{"x", {DType::f32, {400}}}}, {.allow_up_sizing = true});
+    EXPECT_EQ(large.plan().level, level);
+    EXPECT_EQ(large.plan().nodes, small.plan().nodes);
+    large.set_input("x", zeros({400}));
+    large.run();
+    EXPECT_TRUE(bit_equal(large.outputs()[1], ones({400})));
+  }
+}
+
 // ---- memory, state and results that a family shares ----
 
 TEST(ExecutorReshape, AFamilyByTensorMovesTogether) {

@@ -1,5 +1,6 @@
 // Tests CapturedStep: it records two calls and then replays. The oracle is an eager twin, which must have the same bits
 // after every step.
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -274,8 +275,11 @@ TEST(CapturedStep, ABudgetThatCannotBeMetIsAnError) {
   try {
     step({x});
     FAIL() << "a plan within 10 bytes";
-  } catch (const InfeasibleError& error) {
-    EXPECT_STREQ(error.kind(), "InfeasibleError");
+  } catch (const InfeasiblePlanError& error) {
+    EXPECT_STREQ(error.kind(), "InfeasiblePlanError");
+    EXPECT_NE(error.file().find("captured_step_test.cpp"), std::string::npos) << error.file();
+    EXPECT_GT(error.line(), 0);
+    EXPECT_EQ(error.node_op(), "exp");
     EXPECT_EQ(error.op(), "capture");
     EXPECT_EQ(error.budget_bytes(), 10);
     EXPECT_GE(error.floor_bytes(), 2 * 400);  // the input and the result

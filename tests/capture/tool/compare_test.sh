@@ -31,6 +31,16 @@ printf 'graph g(%%x: f32[3]) {\n  %%a: f32[3] = exp(%%x)\n  %%b: f32[3] = neg(%%
 sed 's/exp/sin/' one.graph > two.graph; sed 's/%a/%z/g' one.graph > renamed.graph
 expect 1 compare one.graph two.graph; answered '  node a'; answered '    A  %a: f32[3] = exp(%x)'; answered '    B  %a: f32[3] = sin(%x)'; answered '1 same, 0 renamed, 1 changed'
 expect 0 compare one.graph renamed.graph; answered 'renamed a to z'
+# The level of a plan is stored and compared, and a plan that replaces it has the same level: two exp stay two.
+printf 'graph g(%%x: f32[3]) {\n  %%a: f32[3] = exp(%%x)\n  %%b: f32[3] = exp(%%x)\n  return %%a, %%b\n}\n' > twice.graph
+for level in 0 2; do
+  expect 0 plan twice.graph --level $level -o level$level.tape; answered 'passes'
+  expect 0 replay level$level.tape --dims x@0=6 -q --trace level$level.json
+done
+expect 0 plan twice.graph --level 1 --json; answered '"level": "cleanups"'
+expect 1 compare level0.tape level2.tape; answered '  level'; answered 'none'
+exps() { grep -o '"name":"exp"' "$1" | wc -l; }
+[ "$(exps level0.json) $(exps level2.json)" = "2 1" ] || fail "replays at other sizes run $(exps level0.json) and $(exps level2.json) exp"
 expect 3 compare one.graph missing.graph; expect 2 compare one.graph; said 'OTHER_FILE is missing'
 
 # Export: for Graphviz and for scripts.

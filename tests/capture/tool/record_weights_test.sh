@@ -53,7 +53,7 @@ cmp -s torch.tape ours.tape || fail "the same weights give two files"
 
 # What does not fit is listed, for both kinds.
 expect 3 record mlp --batch 2 --weights wrong.safetensors -o x.tape; absent x.tape
-said 'wrong.safetensors: the weights do not fit'; said 'missing: "fc3.bias"'; said 'unexpected: "other"'; said '"fc2.bias" is f32[256,784] in the file, not f32[256]'
+said 'wrong.safetensors: the weights do not fit'; said 'missing: "fc3.bias"'; said 'unexpected: "other"'; said '"fc2.bias" is f32[256,784] in the file, not f32[256]'; said "\"fc3.bias\": PyTorch's layer has bias=False"
 expect 3 record mlp --batch 2 --weights foreign.safetensors -o x.tape; said 'missing: "fc3.bias"'; said 'unexpected: "other"'
 expect 3 record mlp --weights missing.safetensors -o x.tape; said 'missing.safetensors'
 expect 3 record mlp --weights weights.py -o x.tape; said 'weights.py'

@@ -163,6 +163,32 @@ TEST(DynamicGraph, T36_DetachingInTheMiddleOfAChain) {
     EXPECT_NEAR(z.item(), std::log(2) / 2, kTolerance);
   }
   EXPECT_EQ(tape_stats().nodes, 0);
+  EXPECT_EQ(tape_stats().values, 0) << "the input x is still held, but no node reads it";
+}
+
+// What each handle keeps, one let go after the other. The logarithm was the only reader of x, so x is not on the tape once it
+// is gone, and letting x go changes nothing.
+TEST(DynamicGraph, T36_FreeingTheInputOfADetachedChain) {
+  const auto expect_tape = [](std::int64_t nodes, std::int64_t values, const char* held) {
+    EXPECT_EQ(tape_stats().nodes, nodes) << held;
+    EXPECT_EQ(tape_stats().values, values) << held;
+  };
+  for (const bool detached : {true, false}) {
+    Tensor x = leaf(2);
+    Tensor y = log(x);
+    Tensor z = y * 0.5;
+    expect_tape(2, 4, "x, y, 0.5 and z");
+    if (detached) {
+      y.detach_();
+      expect_tape(1, 3, "y, 0.5 and z");
+    }
+    x = Tensor();
+    expect_tape(detached ? 1 : 2, detached ? 3 : 4, "a handle less; backward reads x unless y is detached");
+    y = Tensor();
+    expect_tape(detached ? 1 : 2, detached ? 3 : 4, "the product reads y");
+    z = Tensor();
+    expect_tape(0, 0, "free all");
+  }
 }
 
 TEST(DynamicGraph, T38_TheOtherFactorOfADetachedOneKeepsItsGradient) {
