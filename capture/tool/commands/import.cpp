@@ -86,7 +86,7 @@ int run(const ImportOptions& options) {
     if (options.format == "simrd") trace = import_simrd(bytes, name_of(options.file), results);
     graph = trace ? trace->graph : import_graph_json(bytes, name_of(options.file), results);
   }
-  const std::string text = tapedeck::print(graph);
+  const std::string text = options.output.ends_with(".tape") ? "" : tapedeck::print(graph);
   if (!options.output.empty()) write_graph(options.output, graph, text, options.format);
   if (trace && !options.json) note(trace_note(*trace));
   if (options.json)
