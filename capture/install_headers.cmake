@@ -16,6 +16,9 @@ list(APPEND listed
   capture/explain/compare_graphs.h capture/explain/compare_plans.h capture/explain/export_graph.h
   capture/replay/eager_difference.h capture/replay/tensor_difference.h)
 
+# Programs that plan graphs and traces of other programs.
+list(APPEND listed capture/import/graph_json.h capture/import/simrd.h)
+
 # Programs that save where a thread stands in its random stream, without save_state().
 list(APPEND listed engine/eager/random_position.h)
 

@@ -15,7 +15,7 @@ set(rooms
   kernels/cpu/convolution kernels/cpu/pooling kernels/cpu/loss kernels/cpu/creation kernels/cpu/optimizer
   kernels/cuda
   engine/ir engine/text engine/eager engine/gradient engine/control engine/ops engine/nn engine
-  capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/passes
+  capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/import capture/passes
   capture/planner/place capture/planner/facts capture/planner/rematerialize capture/planner/order capture/planner/joins
   capture/planner/layout capture/planner/segments capture/planner
   capture/replay/program capture/replay capture/step capture/file capture/explain capture/measure capture/reduce

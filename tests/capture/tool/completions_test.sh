@@ -4,7 +4,7 @@
 
 expect 0 --help; quiet
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
-[ "$(wc -l < commands)" = 23 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
+[ "$(wc -l < commands)" = 24 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
 for shell in bash zsh fish; do
   expect 0 completions $shell; quiet; cp out script.$shell
 done
@@ -80,6 +80,7 @@ complete_words plan --explain ''; offers peak
 complete_words plan -o one; offers one.tape
 complete_words record re; offers resnet152
 complete_words opt one.tape --pass cs; offers cse
+complete_words import ''; offers graph; offers simrd; complete_words import graph one; offers one.tape
 complete_words export ''; offers dot; offers jsonl; complete_words export dot one; offers one.tape; complete_words compare one.tape one; offers one.tape
 complete_words replay one.tape -o one; offers one.tape; complete_words replay one.tape --phase b; [ "$(cat offers)" = backward ] || fail "--phase b is completed to $(cat offers)"
 complete_words run one; offers one.tape; complete_words run --vi; [ "$(cat offers)" = --view ] || fail "--vi is completed to $(cat offers)"

@@ -5,6 +5,7 @@ rm -f ./*.tape ./*.graph ./*.csv
 expect 0 record mlp --batch 4 -o m.tape
 printf 'graph g(%%x: f32[2]) {\n  %%y: f32[2] = relu(%%x)\n  %%s: f32[] = sum(%%y) {axes=[0]}\n  return %%s\n}\n' > g.graph
 printf 'id,lower,upper,size\n1,0,2,64\n' > list.csv
+printf '{"nodes":[{"id":0,"cost_ram":4,"cost_cpu":1}],"links":[]}' > g.json
 
 # A line of arguments that succeeds, for each command.
 arguments_of() {
@@ -21,6 +22,7 @@ arguments_of() {
     man) echo man ;;
     new) rm -rf project; echo new project ;;  # it writes over nothing
     export) echo export dot m.tape ;;
+    import) echo import graph g.json ;;
     compare) echo compare m.tape m.tape ;;
     models | ops | settings | devices) echo "$1" ;;
     *) fail "this test has no line for $1" ;;
@@ -37,7 +39,7 @@ full() {
 
 expect 0 --help
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out | grep -vx -e view -e run > commands  # both print nothing; a script has stdout for itself
-[ "$(wc -l < commands)" = 21 ] || fail "the help lists $(wc -l < commands) commands beside view and run"
+[ "$(wc -l < commands)" = 22 ] || fail "the help lists $(wc -l < commands) commands beside view and run"
 full --help; full --version; full plan --help
 while read -r command; do
   for try in expect full json; do

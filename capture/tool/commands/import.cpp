@@ -1,0 +1,110 @@
+// import: a computation graph or a trace of another program as a graph of `opaque` nodes, which can be planned and looked at.
+#include <tapedeck/capture/tool/commands/shared_options.h>
+#include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/sizes.h>
+#include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/import_report.h>
+
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/formats/gzip.h>
+#include <tapedeck/capture/import/graph_json.h>
+#include <tapedeck/capture/import/simrd.h>
+#include <tapedeck/engine/text/text.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+
+namespace tapedeck::tool {
+
+namespace {
+
+struct ImportOptions {
+  std::string format;  // graph | simrd
+  std::string file;    // "-": stdin
+  std::string results = "held";
+  std::string output;
+  bool json = false;
+};
+
+std::vector<Option> table(ImportOptions& o) {
+  return {
+      {.name = "FORMAT",
+       .to = &o.format,
+       .help = "graph: node-link JSON with costs and bytes. simrd: a trace of an eager program, a JSON object a line.",
+       .required = true,
+       .choices = {"graph", "simrd"}},
+      {.name = "FILE", .to = &o.file, .help = "The file, as it is or compressed by gzip. - reads stdin.", .required = true},
+      {.name = "--results",
+       .metavar = "HOW",
+       .to = &o.results,
+       .help =
+           "What happens to values that nobody reads or that are held at the end. held: a last node reads them, and they count "
+           "in the peak from their nodes on. returned: they are outputs, and count from start to end.",
+       .choices = {"held", "returned"}},
+      {.name = "--output",
+       .letter = 'o',
+       .metavar = "FILE",
+       .to = &o.output,
+       .help = "Write a .tape here, or with any other ending the text of the graph.",
+       .group = "Output",
+       .fallback = "the text to stdout"},
+      json_option(&o.json),
+  };
+}
+
+std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+std::string read_foreign(const std::string& path) {
+  return unpacked_text(path == "-" ? read_text_from(STDIN_FILENO, name_of(path)) : read_text_file(path), name_of(path));
+}
+
+void write_graph(const std::string& path, const Graph& graph, const std::string& text, const std::string& source) {
+  if (!path.ends_with(".tape")) return write_text(path, text);
+  TapeFile file;
+  file.captured = graph;
+  file.metadata["imported_from"] = source;
+  save_tape(path, file);
+}
+
+// What the trace knows beyond its graph.
+std::string trace_note(const ImportedTrace& trace) {
+  return fmt::format("{} calls, {} of them only views, {} mutations; the program held {} at most, {} at the end", trace.calls,
+                     trace.views, trace.mutations, human_size(trace.held_peak_bytes), human_size(trace.held_end_bytes));
+}
+
+int run(const ImportOptions& options) {
+  const StopAtInterrupt stop;
+  check_outputs({options.file}, {{"-o", options.output, !options.output.ends_with(".tape")}});
+  std::optional<ImportedTrace> trace;
+  Graph graph;
+  {
+    const Working working("reading");
+    const std::string bytes = read_foreign(options.file);
+    const ImportedResults results = options.results == "held" ? ImportedResults::held : ImportedResults::returned;
+    if (options.format == "simrd") trace = import_simrd(bytes, name_of(options.file), results);
+    graph = trace ? trace->graph : import_graph_json(bytes, name_of(options.file), results);
+  }
+  const std::string text = options.output.ends_with(".tape") ? "" : tapedeck::print(graph);
+  if (!options.output.empty()) write_graph(options.output, graph, text, options.format);
+  if (trace && !options.json) note(trace_note(*trace));
+  if (options.json)
+    answer(import_report(options.format, graph, trace ? &*trace : nullptr, options.output, text),
+           answers_beside(options.output));
+  else if (options.output.empty())
+    answer(text);
+  return kOk;
+}
+
+[[maybe_unused]] const bool registered =
+    register_command("import", CommandGroup::graphs,
+                     "Read a graph (graph) or a trace (simrd) of another program, to plan it and look at it.", table, run,
+                     "Nodes become `opaque`: they take the microseconds and the bytes of the file, and a replay fills their "
+                     "results with numbers\n"
+                     "that mean nothing.\n"
+                     "tapedeck import graph net.json -o net.tape; tapedeck plan net.tape --budget 50%");
+
+}  // namespace
+
+}  // namespace tapedeck::tool
