@@ -6,6 +6,7 @@
 #include <tapedeck/capture/planner/planner.h>
 
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/bound_cost.h>
 #include <tapedeck/capture/planner/check_options.h>
 #include <tapedeck/capture/planner/choose_candidate.h>
 #include <tapedeck/capture/planner/finish_plan.h>
@@ -87,6 +88,7 @@ Plan plan_in_stages(const Graph& captured, const PlanOptions& options, Looks loo
                           &planning.passes, std::move(placed.layout));
   planning.watch.check();  // a search that was cancelled ends with the best it has, which is no plan to hand out
   note_choice(choice, planning, &plan);
+  BoundedCosts(planning).note(&plan);
   plan.unchanged_state = unchanged_state(captured, plan.graph);
 
   // Check: judge the plan, where checks are on.
