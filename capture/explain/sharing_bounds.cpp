@@ -99,7 +99,7 @@ class RuleSet {
   }
 
   std::int64_t placed_peak(Candidate& c) {
-    PlacedCandidate placed = place_candidate(c, options_.budget, &planning_);
+    PlacedCandidate placed = planning_.layouts.place(c, options_.budget);
     return finish_plan(c.order->facts, std::move(placed.cloned), c.cost, options_, &planning_.passes, std::move(placed.layout))
         .peak_bytes;
   }
