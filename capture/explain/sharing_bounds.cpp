@@ -43,7 +43,7 @@ bool keeps_all(const Candidate& c) { return c.keeps_all(); }
 class RuleSet {
  public:
   RuleSet(std::string rules, Sharing sharing, const Graph& captured, const PlanOptions& options)
-      : rules_(std::move(rules)), options_(with_rules(options, sharing)), planning_(options_, Looks::at_none) {
+      : rules_(std::move(rules)), options_(with_rules(options, sharing)), planning_(options_, LookFor::floor, Looks::at_none) {
     planning_.watch.check();
     add(make_order("recorded", prepare(captured, &planning_.passes, sharing), options_));
     tried_.push_back(own_sources(recorded().graph));
@@ -99,7 +99,7 @@ class RuleSet {
   }
 
   std::int64_t placed_peak(Candidate& c) {
-    PlacedCandidate placed = place_candidate(c, options_.budget, &planning_);
+    PlacedCandidate placed = planning_.layouts.place(c, options_.budget);
     return finish_plan(c.order->facts, std::move(placed.cloned), c.cost, options_, &planning_.passes, std::move(placed.layout))
         .peak_bytes;
   }

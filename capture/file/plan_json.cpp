@@ -112,6 +112,8 @@ void describe(V&& field, std::type_identity<Plan>) {
   field("keep_all_peak_bytes", &Plan::keep_all_peak_bytes);
   field("cost_us", &Plan::cost_us);
   field("keep_all_cost_us", &Plan::keep_all_cost_us);
+  field("cost_lower_bound_us", &Plan::cost_lower_bound_us);
+  field("bound_from", &Plan::bound_from);
   field("nodes", &Plan::nodes);
   field("recomputed_nodes", &Plan::recomputed_nodes);
   field("values", &Plan::values);

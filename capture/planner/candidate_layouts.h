@@ -9,12 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 
 namespace tapedeck {
-
-struct Planning;
 
 struct PlacedCandidate {
   std::size_t number = 0;  // the candidate's
@@ -31,32 +30,34 @@ class CandidateLayouts {
   // Of greedy placement, or of search if it has been searched.
   std::int64_t peak(Candidate& candidate);
 
-  // After a search for better offsets, which happens once. Only the candidate that is taken is searched because of the budget,
-  // and its search only makes its peak lower; but never lower than a known floor, which is one number whatever the budget.
+  // After a search for better offsets, which happens once. Before a budget is known, this is how the peak of keep-all and the
+  // floor are found.
   std::int64_t searched_peak(Candidate& candidate);
+
+  // From now on, no search makes a peak lower than this floor, which is one number whatever the budget.
   void hold_floor(std::int64_t floor) { floor_ = floor; }
 
-  // PlanOptions::near, of the candidate that is taken alone, so that no choice changes. `budget`: -1 for none.
-  void keep_addresses(Candidate& candidate, std::int64_t budget);
-
-  // The layout behind the candidate's peak, if it was kept; it is gone then.
-  std::optional<PlacedCandidate> take(const Candidate& candidate);
+  // The layout of the candidate that a budget takes: after a search, and with the addresses of PlanOptions::near where they
+  // cost little. It changes no peak, so that no later answer depends on the budgets that were asked for before.
+  // `budget`: -1 for none.
+  PlacedCandidate place(const Candidate& candidate, std::int64_t budget);
 
  private:
-  PlacedCandidate lay_out_candidate(const Candidate& candidate, ClonedGraph cloned, const Placing& how) const;
-  void search_quickly(const Candidate& candidate, PlacedCandidate* placed);
-  bool beats_the_floor(const PlacedCandidate& placed) const { return floor_ >= 0 && placed.peak < floor_; }
+  PlacedCandidate greedy(const Candidate& candidate) const;
+  PlacedCandidate first(const Candidate& candidate) const;
+  PlacedCandidate search(const Candidate& candidate) const;
+  PlacedCandidate known_or_search(const Candidate& candidate);
+  void keep_addresses(const Candidate& candidate, std::int64_t budget, PlacedCandidate* placed) const;
+  void lay_out_again(const Candidate& candidate, const Placing& how, PlacedCandidate* placed) const;
+  bool beats_the_floor(std::int64_t peak) const { return floor_ >= 0 && peak < floor_; }
 
   const PlanOptions& options_;
   const Watch& watch_;
   PlanEffort effort_;
-  std::optional<PlacedCandidate> lowest_;        // the layout with the lowest peak, which is often the one that is taken
+  std::optional<PlacedCandidate> lowest_;        // the greedy layout with the lowest peak, which is often the one that is taken
   std::map<std::size_t, PlacedCandidate> kept_;  // the searched layouts, by number of the candidate
+  std::deque<PlacedCandidate> recent_;           // of the last candidates that budgets took
   std::int64_t floor_ = -1;
 };
-
-// The stage: every value and every workspace of the candidate that is taken gets its bytes, by a search, and near the addresses
-// of PlanOptions::near.
-PlacedCandidate place_candidate(Candidate& candidate, std::int64_t budget, Planning* planning);
 
 }  // namespace tapedeck

@@ -44,11 +44,6 @@ std::int64_t live_peak_of(const Candidate& c) { return c.live_peak; }
 double cost_of(const Candidate& c) { return c.cost; }
 bool keeps_all(const Candidate& c) { return c.keeps_all(); }
 
-std::int64_t budget_in_bytes(const PlanOptions& options, std::int64_t keep_all_peak) {
-  if (options.budget_percent < 0) return options.budget;
-  return static_cast<std::int64_t>(std::floor(options.budget_percent / 100.0 * static_cast<double>(keep_all_peak)));
-}
-
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
 // searched, too.
 std::int64_t find_floor(Planning* p) {
@@ -83,9 +78,9 @@ bool is_allowed(const Candidate& c, const PlanOptions& options, std::int64_t bud
   return (budget >= 0 && c.strategy == asked) || c.keeps_all();
 }
 
-Candidate* choose_candidate(std::int64_t budget, Planning* p) {
+const Candidate* choose_candidate(std::int64_t budget, Planning* p) {
   const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, p->options, budget); };
-  Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, allowed, p);
+  const Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, allowed, p);
   return fits ? fits : &least_peak(allowed, p);
 }
 
@@ -107,7 +102,7 @@ std::vector<Decision> decisions_behind(const Candidate& c) {
 std::string as_budget(std::int64_t bytes, std::int64_t keep_all_peak) {
   if (keep_all_peak <= 0) return fmt::format("{} bytes", bytes);
   double percent = std::ceil(static_cast<double>(bytes) / static_cast<double>(keep_all_peak) * 1e4) / 100;
-  if (budget_in_bytes({.budget_percent = percent}, keep_all_peak) < bytes) percent += 0.01;
+  if (budget_in_bytes({.budget_percent = percent}, {keep_all_peak, -1}) < bytes) percent += 0.01;
   return fmt::format("{} bytes, {:.2f} % of the peak that keeps all", bytes, percent);
 }
 
@@ -131,17 +126,21 @@ Candidate& least_peak(const Allowed& allowed, Planning* p) {
   return *best;
 }
 
-Choice choose(Planning* p) {
-  Choice choice;
-  choice.keep_all_peak = p->layouts.searched_peak(least_peak(keeps_all, p));
-  choice.budget = budget_in_bytes(p->options, choice.keep_all_peak);
-  if (p->effort.looks_for_floor()) {
-    choice.floor = find_floor(p);
-    p->layouts.hold_floor(choice.floor);
-  }
-  choice.candidate = choose_candidate(choice.budget, p);
-  return choice;
+Limits find_limits(Planning* p) {
+  Limits limits;
+  limits.keep_all_peak = p->layouts.searched_peak(least_peak(keeps_all, p));
+  if (!p->effort.looks_for_floor()) return limits;
+  limits.floor = find_floor(p);
+  p->layouts.hold_floor(limits.floor);
+  return limits;
 }
+
+std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits) {
+  if (options.budget_percent < 0) return options.budget;
+  return static_cast<std::int64_t>(std::floor(options.budget_percent / 100.0 * static_cast<double>(limits.keep_all_peak)));
+}
+
+Choice choose(const Limits& limits, std::int64_t budget, Planning* p) { return {choose_candidate(budget, p), budget, limits}; }
 
 void note_choice(const Choice& choice, const Planning& p, Plan* plan) {
   const Candidate& c = *choice.candidate;
@@ -149,8 +148,8 @@ void note_choice(const Choice& choice, const Planning& p, Plan* plan) {
   plan->order = c.moved.empty() ? c.order->name : "searched";
   plan->budget_bytes = choice.budget;
   // Placed for several threads, a plan may get by with less than the floor.
-  plan->floor_bytes = choice.floor < 0 ? plan->peak_bytes : std::min(choice.floor, plan->peak_bytes);
-  plan->keep_all_peak_bytes = choice.keep_all_peak;
+  plan->floor_bytes = choice.limits.floor < 0 ? plan->peak_bytes : std::min(choice.limits.floor, plan->peak_bytes);
+  plan->keep_all_peak_bytes = choice.limits.keep_all_peak;
   plan->decisions = decisions_behind(c);
   plan->feasible = choice.budget < 0 || plan->peak_bytes <= choice.budget;
   if (!plan->feasible) plan->infeasible_reason = why_infeasible(*plan);

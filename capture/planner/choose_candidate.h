@@ -19,15 +19,27 @@ namespace tapedeck {
 
 struct Planning;
 
-struct Choice {
-  Candidate* candidate = nullptr;
-  std::int64_t budget = -1;  // bytes; -1: none
+// The numbers that are known before a budget is.
+struct Limits {
   std::int64_t keep_all_peak = 0;
   std::int64_t floor = -1;  // -1: not looked for
 };
 
-// The stage. REQUIRES: every order has its candidates.
-Choice choose(Planning* planning);
+// The stage before a budget is known. REQUIRES: every order has its candidates.
+Limits find_limits(Planning* planning);
+
+// The budget of the options; -1: none.
+std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits);
+
+struct Choice {
+  const Candidate* candidate = nullptr;
+  std::int64_t budget = -1;  // bytes; -1: none
+  Limits limits;
+};
+
+// The stage. It places candidates and remembers their peaks, which depend on no budget; so one planning answers for any number
+// of budgets, in any order.
+Choice choose(const Limits& limits, std::int64_t budget, Planning* planning);
 
 using Allowed = std::function<bool(const Candidate&)>;
 

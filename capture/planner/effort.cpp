@@ -27,9 +27,12 @@ bool is_for_a_budget(Strategy strategy) {
 
 }  // namespace
 
-bool PlanEffort::looks_for_floor() const { return options_.find_floor || has_budget() || is_for_a_budget(options_.strategy); }
+LookFor what_to_look_for(const PlanOptions& options) {
+  const bool has_budget = options.budget >= 0 || options.budget_percent >= 0;
+  return has_budget || is_for_a_budget(options.strategy) ? LookFor::budgets : LookFor::floor;
+}
 
-bool PlanEffort::asks_for_budgets() const { return has_budget() || is_for_a_budget(options_.strategy); }
+bool PlanEffort::looks_for_floor() const { return options_.find_floor || what_to_look_for(options_) == LookFor::budgets; }
 
 OrderOptions PlanEffort::order(const StepSize& step) const {
   OrderOptions how;

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/planner/layout/layout.h>
 #include <tapedeck/capture/planner/order/find_order.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,9 @@ struct StepSize {
   double cost_us = 0;  // of running it once, with nothing recomputed
 };
 
+// Plans for budgets are wanted where a budget is given, or a strategy that is of use only under a budget.
+LookFor what_to_look_for(const PlanOptions& options);
+
 class PlanEffort {
  public:
   explicit PlanEffort(const PlanOptions& options) : options_(options) {}  // `options` outlive it
@@ -24,9 +28,6 @@ class PlanEffort {
   // Whether strategies are asked that are of use only under a budget: because a budget is given, the floor is wanted, or the
   // options name such a strategy. Searches are then not limited to a share of the time of a step.
   bool looks_for_floor() const;
-
-  // Whether plans for budgets are wanted, and not only the floor.
-  bool asks_for_budgets() const;
 
   OrderOptions order(const StepSize& step) const;
   int join_trials(const StepSize& step) const;                     // at least one
@@ -36,7 +37,6 @@ class PlanEffort {
   Placing search(const StepSize& step, const Layout& start) const;
 
  private:
-  bool has_budget() const { return options_.budget >= 0 || options_.budget_percent >= 0; }
   std::int64_t slack() const;
   bool is_hurried(const StepSize& step) const;
   std::int64_t place_work(const StepSize& step) const;

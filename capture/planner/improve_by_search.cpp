@@ -52,12 +52,11 @@ std::vector<Order*> most_promising_orders(const Planning& p) {
 }  // namespace
 
 void improve_by_search(Planning* p) {
-  const LookFor look_for = p->effort.asks_for_budgets() ? LookFor::budgets : LookFor::floor;
   for (const StrategyEntry* s : all_strategies()) {
     if (!s->improve || (!s->automatic && s != find_strategy(p->options.strategy))) continue;
     for (Order* order : most_promising_orders(*p)) {
       p->watch.check();
-      order->improved.push_back({s, s->improve(order->facts, greedy_choices(*order)->choices, look_for, p->watch)});
+      order->improved.push_back({s, s->improve(order->facts, greedy_choices(*order)->choices, p->look_for, p->watch)});
       add_points(*order, order->improved.back(), p);
     }
   }

@@ -1,122 +1,17 @@
-// make_plan: the planner as a list of stages. Each stage is a file of this folder, and Planning (planning.h) is all that they
-// share.
-//
-//     captured graph --> prepare --> order --> rematerialize --> choose --> place --> segment --> check --> Plan
-//                        1 graph     orders    candidates        1          offsets   tasks
 #include <tapedeck/capture/planner/planner.h>
 
-#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/check_options.h>
-#include <tapedeck/capture/planner/choose_candidate.h>
-#include <tapedeck/capture/planner/finish_plan.h>
-#include <tapedeck/capture/planner/planning.h>
-#include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/planner/plan_stages.h>
 
-#include <tapedeck/engine/eager/settings.h>
-
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
-#include <utility>
 
 namespace tapedeck {
-
-namespace {
-
-// Always where assertions are on; else when asked.
-bool checks_plans() {
-#ifndef NDEBUG
-  return true;
-#else
-  const Settings now = settings_from_environment();
-  return now.check_plans || now.debug >= 2;
-#endif
-}
-
-// The same options with the budget in bytes.
-PlanOptions in_bytes(PlanOptions options, std::int64_t budget) {
-  options.budget = budget;
-  options.budget_percent = -1;
-  return options;
-}
-
-// The names of the state values that the captured graph updates and the planned graph does not: passes leave out an update
-// whose value is the state itself.
-std::vector<std::string> unchanged_state(const Graph& captured, const Graph& planned) {
-  std::vector<bool> is_stored(planned.values.size());
-  for (const Update& u : planned.updates) is_stored[u.state] = true;
-  std::vector<std::string> names;
-  for (const Update& u : captured.updates)
-    if (!is_stored[u.state]) names.push_back(captured.value_name(u.state));
-  return names;
-}
-
-// The last stage. Clones that stand in the captured graph are not the planner's, so they are not judged.
-void check(const Graph& captured, const Plan& plan) {
-  std::vector<std::string> violations = check_plan(plan);
-  if (violations.empty() &&
-      std::none_of(captured.nodes.begin(), captured.nodes.end(), [](const Node& n) { return n.origin.clone; }))
-    violations = check_clones(plan);
-  if (!violations.empty())
-    throw InvalidGraphError(fmt::format("the planner made a plan that breaks its rules: {}", fmt::join(violations, "; ")));
-}
-
-// The list of stages.
-Plan plan_in_stages(const Graph& captured, const PlanOptions& options, Looks looks) {
-  Planning planning(options, looks);
-
-  // Prepare: verify the graph, name its values, run the passes, add the copies that updates and outputs need.
-  Graph graph = prepare(captured, &planning.passes, options.sharing);
-
-  // Order: look for orders of the nodes that keep few bytes alive, and for joins whose parts can lie in place.
-  find_orders(std::move(graph), &planning);
-
-  // Rematerialize: in each order every strategy chooses values to compute again; each point on its way is a candidate.
-  rematerialize(&planning);
-
-  // Choose: the cheapest candidate whose placed peak fits the budget.
-  const Choice choice = choose(&planning);
-  const Candidate& chosen = *choice.candidate;
-
-  // Place: every value and every workspace of the candidate gets its offset.
-  PlacedCandidate placed = place_candidate(*choice.candidate, choice.budget, &planning);
-
-  // Segment: cut the nodes into tasks for the threads asked for, and write down the plan.
-  Plan plan = finish_plan(chosen.order->facts, std::move(placed.cloned), chosen.cost, in_bytes(options, choice.budget),
-                          &planning.passes, std::move(placed.layout));
-  planning.watch.check();  // a search that was cancelled ends with the best it has, which is no plan to hand out
-  note_choice(choice, planning, &plan);
-  plan.unchanged_state = unchanged_state(captured, plan.graph);
-  plan.level = options.level;
-
-  // Check: judge the plan, where checks are on.
-  if (checks_plans()) check(captured, plan);
-  planning.watch.report(1.0);
-  return plan;
-}
-
-// The passes must not break what the verifier has proven of the captured graph. Verifying takes as long as some of the passes,
-// so only the planned graph is verified. If it does not verify, the graph is planned again, and verified after each pass, to
-// find the pass at fault.
-Plan plan_and_verify(const Graph& graph, const PlanOptions& options) {
-  if (checks_plans()) return plan_in_stages(graph, options, Looks::at_each);
-  Plan plan = plan_in_stages(graph, options, Looks::at_none);
-  try {
-    verify(plan.graph);
-  } catch (const InvalidGraphError&) {
-    plan_in_stages(graph, options, Looks::at_each);
-    throw;
-  }
-  return plan;
-}
-
-}  // namespace
 
 Plan make_plan(const Graph& graph, const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
-  Plan plan = plan_and_verify(graph, options);
+  PlanStages stages(graph, options, what_to_look_for(options));
+  Plan plan = stages.plan(budget_in_bytes(options, stages.limits()));
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return plan;
 }

@@ -17,8 +17,9 @@
 namespace tapedeck {
 
 struct Planning {
-  Planning(const PlanOptions& how, Looks looks)
-      : options(how), effort(how), watch{how.cancel, how.progress}, passes({.level = how.level}, looks), layouts(how, watch) {
+  Planning(const PlanOptions& how, LookFor what, Looks looks)
+      : options(how),
+        look_for(what), effort(how), watch{how.cancel, how.progress}, passes({.level = how.level}, looks), layouts(how, watch) {
     passes.cancel_by(how.cancel);
   }
   Planning(const Planning&) = delete;
@@ -28,6 +29,7 @@ struct Planning {
   StepSize step_size() const { return size_of(recorded()); }
 
   const PlanOptions& options;  // they outlive the planning
+  const LookFor look_for;      // how far the strategies that improve on others look
   const PlanEffort effort;
   const Watch watch;
   PassRunner passes;

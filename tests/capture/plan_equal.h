@@ -64,6 +64,8 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.keep_all_peak_bytes, b.keep_all_peak_bytes);
   EXPECT_EQ(a.cost_us, b.cost_us);
   EXPECT_EQ(a.keep_all_cost_us, b.keep_all_cost_us);
+  EXPECT_EQ(a.cost_lower_bound_us, b.cost_lower_bound_us);
+  EXPECT_EQ(a.bound_from, b.bound_from);
   EXPECT_EQ(a.nodes, b.nodes);
   EXPECT_EQ(a.recomputed_nodes, b.recomputed_nodes);
   ASSERT_EQ(a.region_plans.size(), b.region_plans.size());

@@ -23,6 +23,25 @@ inline Graph chain(int layers, int bytes, double us = 10) {
   return parse(text + "return %g0\n}\n", "chain");
 }
 
+// A step of training: every layer reads the layer before it and sometimes an earlier one, and so on the way back. Sizes and
+// costs are random.
+inline Graph there_and_back(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const int layers = 4 + pick(10);
+  const auto node = [&](const std::string& name, const std::string& reads) {
+    return "  %" + name + ": u8[" + std::to_string(1 + pick(90)) + "] = opaque(" + reads +
+           ") {us=" + std::to_string(1 + pick(20)) + ".0}\n";
+  };
+  const auto layer = [](int i) { return i < 0 ? std::string("%x") : "%a" + std::to_string(i); };
+  std::string text = "graph g(%x: u8[1]) {\n";
+  for (int i = 0; i < layers; ++i)
+    text += node("a" + std::to_string(i), layer(i - 1) + (pick(3) == 0 ? ", " + layer(pick(i + 1) - 1) : ""));
+  for (int i = layers - 1; i >= 0; --i)
+    text += node("g" + std::to_string(i), (i + 1 < layers ? "%g" + std::to_string(i + 1) + ", " : "") + layer(i));
+  return parse(text + "  return %g0\n}\n");
+}
+
 // Random programs as text: views, in-place ops, several results, several readers, long lifetimes, regions; state that is
 // updated in place, from another value, swapped or returned; outputs that are inputs, views, or the same value twice.
 class RandomProgram {

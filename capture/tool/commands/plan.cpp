@@ -154,6 +154,13 @@ std::string chunks_text(const Plan& p) {
   return has_larger ? text + ", but for what is larger by itself: " + human_size(p.chunks.front()) : text;
 }
 
+// The least cost of any plan that fits, and how far above it this plan can be.
+std::string bound_text(const Plan& p) {
+  if (p.cost_lower_bound_us <= 0) return p.bound_from;
+  return fmt::format("{:.0f} us ({}), gap {:.2f} %", p.cost_lower_bound_us, p.bound_from,
+                     100 * (p.cost_us / p.cost_lower_bound_us - 1));
+}
+
 std::string summary(const std::string& path, const Plan& p) {
   std::string text = fmt::format("{}: strategy {}{}\n", path, p.strategy, p.feasible ? "" : " - the budget cannot be met");
   auto line = [&](const char* name, const std::string& value) { text += fmt::format("  {:<16} {}\n", name, value); };
@@ -169,6 +176,7 @@ std::string summary(const std::string& path, const Plan& p) {
   line("passes", level_name(p.level));
   line("nodes", fmt::format("{}, of which {} recomputed", p.nodes, p.recomputed_nodes));
   line("cost", fmt::format("{:.0f} us by the model, x{:.4f} of keep-all", p.cost_us, p.recompute_cost_ratio()));
+  if (!p.bound_from.empty()) line("cost bound", bound_text(p));
   line("costs", describe_costs(p));
   line("segments", std::to_string(p.segments.size()));
   line("solved in", fmt::format("{:.1f} ms", p.solve_ms));

@@ -28,6 +28,8 @@ Json plan_json(const Plan& p) {
   j["recomputed_nodes"] = p.recomputed_nodes;
   j["recompute_cost_ratio"] = p.recompute_cost_ratio();
   j["cost_us"] = p.cost_us;
+  j["cost_lower_bound_us"] = p.cost_lower_bound_us > 0 ? Json(p.cost_lower_bound_us) : Json(nullptr);
+  j["bound_from"] = p.bound_from.empty() ? Json(nullptr) : Json(p.bound_from);
   j["costs"] = p.costs;
   j["measured_nodes"] = p.measured_nodes;
   j["segments"] = p.segments.size();

@@ -46,6 +46,8 @@ class RandomPlan {
       *number = wide();
     p.cost_us = real();
     p.keep_all_cost_us = real();
+    p.cost_lower_bound_us = real();
+    p.bound_from = text();
     p.nodes = narrow();
     p.recomputed_nodes = narrow();
     for (int n = depth > 0 ? below(4) : 0; n > 0; --n) {

@@ -17,7 +17,7 @@ floor=$(number floor_bytes)
 [ $((floor * 2)) -le "$keep_all" ] || fail "the cnn's floor $floor is above half of $keep_all"
 
 expect 0 plan c.tape --budget 60% -o p.tape --json; quiet
-for key in schema feasible peak_bytes lower_bound_bytes floor_bytes budget_bytes nodes recomputed_nodes recompute_cost_ratio solve_ms; do answered "\"$key\":"; done
+for key in schema feasible peak_bytes lower_bound_bytes floor_bytes budget_bytes nodes recomputed_nodes recompute_cost_ratio cost_lower_bound_us bound_from solve_ms; do answered "\"$key\":"; done
 [ "$(number peak_bytes)" -le "$(number budget_bytes)" ] || fail "peak over budget"
 [ "$(number budget_bytes)" = $((keep_all * 60 / 100)) ] || fail "60% of $keep_all is not $(number budget_bytes)"
 planned=$(number peak_bytes)

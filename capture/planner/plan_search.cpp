@@ -1,0 +1,52 @@
+#include <tapedeck/capture/planner/plan_search.h>
+
+#include <tapedeck/capture/planner/check_options.h>
+#include <tapedeck/capture/planner/plan_stages.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+namespace tapedeck {
+
+namespace {
+
+PlanOptions checked(PlanOptions options) {
+  check_options(options);
+  if (options.budget >= 0 || options.budget_percent >= 0)
+    throw UsageError("a PlanSearch takes each budget in plan(), and none in its options");
+  options.find_floor = true;
+  return options;
+}
+
+}  // namespace
+
+// The stages keep references to the graph and the options, so all three stay where they are.
+struct PlanSearch::Prepared {
+  Prepared(const Graph& captured, const PlanOptions& how) : options(checked(how)), graph(captured), stages(graph, options, LookFor::budgets) {}
+
+  const PlanOptions options;
+  const Graph graph;
+  PlanStages stages;
+};
+
+PlanSearch::PlanSearch(const Graph& graph, const PlanOptions& options)
+    : prepared_(std::make_unique<Prepared>(graph, options)) {}
+PlanSearch::~PlanSearch() = default;
+PlanSearch::PlanSearch(PlanSearch&&) noexcept = default;
+PlanSearch& PlanSearch::operator=(PlanSearch&&) noexcept = default;
+
+Plan PlanSearch::plan(std::int64_t budget) {
+  const auto start = std::chrono::steady_clock::now();
+  if (budget < -1) throw UsageError(fmt::format("a budget cannot be negative: {}", budget));
+  Plan plan = prepared_->stages.plan(budget);
+  plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
+std::int64_t PlanSearch::floor() const { return prepared_->stages.limits().floor; }
+std::int64_t PlanSearch::keep_all_peak() const { return prepared_->stages.limits().keep_all_peak; }
+
+}  // namespace tapedeck

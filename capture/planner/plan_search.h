@@ -1,0 +1,41 @@
+// Plans of one graph for many budgets: the orders of its nodes and the choices of the strategies are worked out once, and each
+// budget then picks from them.
+//
+//     PlanSearch search(step.captured().graph);
+//     for (std::int64_t budget = search.floor(); budget < search.keep_all_peak(); budget += 1 << 20)
+//       draw(budget, search.plan(budget).recompute_cost_ratio());
+#pragma once
+
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/kernels/export.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace tapedeck TAPEDECK_API {
+
+class PlanSearch {
+ public:
+  // Copies the graph. `options` name no budget; the floor is always looked for. options.cancel and options.progress serve this
+  // constructor and every plan(). Throws as make_plan.
+  explicit PlanSearch(const Graph& graph, const PlanOptions& options = {});
+  ~PlanSearch();
+  PlanSearch(PlanSearch&&) noexcept;
+  PlanSearch& operator=(PlanSearch&&) noexcept;
+
+  // The plan that make_plan gives for this budget in bytes (-1: without a budget), but for solve_ms, which is the time of this
+  // call. It does not depend on earlier calls. Not thread safe. Throws as make_plan; after Cancelled the search can be asked
+  // again.
+  Plan plan(std::int64_t budget);
+
+  // As Plan::floor_bytes and Plan::keep_all_peak_bytes of a plan on one thread.
+  std::int64_t floor() const;
+  std::int64_t keep_all_peak() const;
+
+ private:
+  struct Prepared;
+  std::unique_ptr<Prepared> prepared_;
+};
+
+}  // namespace TAPEDECK_API

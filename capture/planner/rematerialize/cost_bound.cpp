@@ -1,0 +1,204 @@
+// The bound of cost_bound.h. One walk up and one walk down from a node k find the values that straddle it; their makers are
+// the items of a fractional knapsack, which takes them in the order of cost per byte. The walks from all nodes together take
+// O(nodes x edges), so of large graphs only some nodes are looked at, evenly spread over the order.
+#include <tapedeck/capture/planner/rematerialize/cost_bound.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tapedeck {
+
+namespace {
+
+constexpr std::int64_t kMostSteps = 100'000'000;  // of all walks together, about
+constexpr std::int64_t kLeastWalks = 100;
+constexpr double kRounding = 1e-12;  // sums in another order may differ by this part
+
+// The most bytes of operands that results of k may be written over: an operand is given to one result, and a result takes one
+// operand. `is_free` says which operands may be given.
+template <class IsFree>
+std::int64_t most_taken_over(const Facts& facts, NodeId k, IsFree is_free) {
+  std::vector<std::pair<ValueId, std::int64_t>> by_operand, by_result;  // and the most bytes
+  const auto note = [](ValueId v, std::int64_t bytes, auto* list) {
+    for (auto& [known, most] : *list)
+      if (known == v) return void(most = std::max(most, bytes));
+    list->push_back({v, bytes});
+  };
+  for (const RootPair& pair : facts.takeovers(k)) {
+    if (!is_free(pair.from)) continue;
+    note(pair.from, facts.bytes[pair.from], &by_operand);
+    note(pair.to, facts.bytes[pair.from], &by_result);
+  }
+  std::int64_t given = 0, taken = 0;
+  for (const auto& entry : by_operand) given += entry.second;
+  for (const auto& entry : by_result) taken += entry.second;
+  return std::min(given, taken);
+}
+
+bool may_be_taken_over(const Facts& facts, NodeId k, ValueId root) {
+  const auto pairs = facts.takeovers(k);
+  return std::any_of(pairs.begin(), pairs.end(), [&](const RootPair& pair) { return pair.from == root; });
+}
+
+// The least cost of items, or of parts of them, that make `bytes` together. REQUIRES: all items together make as much.
+template <class Item>
+double fractional_knapsack(std::vector<Item>* items, std::int64_t bytes) {
+  const auto cheaper = [](const Item& a, const Item& b) {
+    const double left = a.cost * static_cast<double>(b.bytes), right = b.cost * static_cast<double>(a.bytes);
+    return left != right ? left < right : a.bytes > b.bytes;
+  };
+  std::sort(items->begin(), items->end(), cheaper);
+  double cost = 0;
+  for (const Item& item : *items) {
+    if (bytes <= item.bytes) return cost + item.cost * (static_cast<double>(bytes) / static_cast<double>(item.bytes));
+    cost += item.cost;
+    bytes -= item.bytes;
+  }
+  return cost;
+}
+
+}  // namespace
+
+CostBounds::Walk::Walk(const Facts& facts) : given(facts.graph->nodes.size(), 0) {
+  for (Marks* marks : {&written, &found, &own}) marks->set_in.assign(facts.graph->values.size(), 0);
+  node_seen.set_in.assign(facts.graph->nodes.size(), 0);
+}
+
+CostBounds::CostBounds(const Facts& facts, const Watch& watch) : facts_(facts), watch_(watch) {
+  list_neighbours();
+  list_roots();
+  choose_nodes();
+  Walk walk(facts_);
+  Load load;
+  for (NodeId k : nodes_) {
+    watch_.check();
+    load_at(k, &walk, &load);
+    most_.push_back(load.stuck + load.movable);
+  }
+}
+
+void CostBounds::list_neighbours() {
+  const Graph& graph = *facts_.graph;
+  std::vector<std::int32_t> count(graph.nodes.size(), 0);
+  for (const Node& node : graph.nodes) {
+    for (ValueId v : graph.inputs(node))
+      if (const NodeId maker = graph.values[v].node; maker != kNone) operands_.items.push_back(maker), ++count[maker];
+    operands_.first.push_back(static_cast<std::int32_t>(operands_.items.size()));
+  }
+  for (std::int32_t n : count) readers_.first.push_back(readers_.first.back() + n);
+  readers_.items.resize(operands_.items.size());
+  std::vector<std::int32_t> next(readers_.first.begin(), readers_.first.end() - 1);
+  for (NodeId n = 0; n < graph.node_count(); ++n)
+    for (NodeId maker : operands_.of(n)) readers_.items[next[maker]++] = n;
+}
+
+void CostBounds::list_roots() {
+  const Graph& graph = *facts_.graph;
+  const auto counts = [&](ValueId root) { return facts_.in_arena(root) && facts_.bytes[root] > 0; };
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.nodes[n];
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
+      if (facts_.windows[v].viewed == v && counts(facts_.windows[v].root)) writes_.items.push_back(facts_.windows[v].root);
+    if (!facts_.is_window(n))
+      for (ValueId root : facts_.reads(n))
+        if (counts(root)) needs_.items.push_back(root);
+    writes_.first.push_back(static_cast<std::int32_t>(writes_.items.size()));
+    needs_.first.push_back(static_cast<std::int32_t>(needs_.items.size()));
+  }
+}
+
+// A window needs nothing that its readers do not need.
+void CostBounds::choose_nodes() {
+  std::vector<NodeId> all;
+  for (NodeId n = 0; n < facts_.graph->node_count(); ++n)
+    if (!facts_.is_window(n)) all.push_back(n);
+  const auto n = static_cast<std::int64_t>(all.size());
+  const auto steps_of_walk = static_cast<std::int64_t>(1 + facts_.graph->nodes.size() + 2 * operands_.items.size());
+  const std::int64_t walks = std::min(n, std::max(kLeastWalks, kMostSteps / steps_of_walk));
+  for (std::int64_t i = 0; i < walks; ++i) nodes_.push_back(all[static_cast<std::size_t>(i * n / walks)]);
+}
+
+// Marks the roots that ancestors of k write.
+void CostBounds::go_up(NodeId k, Walk* walk) const {
+  walk->nodes.assign(1, k);
+  while (!walk->nodes.empty()) {
+    const NodeId n = walk->nodes.back();
+    walk->nodes.pop_back();
+    for (NodeId above : operands_.of(n)) {
+      if (!walk->node_seen.set(above)) continue;
+      walk->nodes.push_back(above);
+      for (ValueId root : writes_.of(above)) walk->written.set(root);
+    }
+  }
+}
+
+// Lists the roots that ancestors of k write and descendants of k read.
+void CostBounds::go_down(NodeId k, Walk* walk) const {
+  walk->nodes.assign(1, k);
+  while (!walk->nodes.empty()) {
+    const NodeId n = walk->nodes.back();
+    walk->nodes.pop_back();
+    for (NodeId below : readers_.of(n)) {
+      if (!walk->node_seen.set(below)) continue;
+      walk->nodes.push_back(below);
+      for (ValueId root : needs_.of(below))
+        if (walk->written.has(root) && walk->found.set(root)) walk->straddling.push_back(root);
+    }
+  }
+}
+
+// The operands and results of k, which are marked as its own, and its workspace; but for operands that straddle k.
+std::int64_t CostBounds::own_bytes(NodeId k, Walk* walk) const {
+  std::int64_t bytes = facts_.workspace[k];
+  const auto add = [&](ValueId root) {
+    if (walk->own.set(root) && !walk->found.has(root)) bytes += facts_.bytes[root];
+  };
+  for (ValueId root : needs_.of(k)) add(root);
+  for (ValueId root : writes_.of(k)) add(root);
+  return bytes - most_taken_over(facts_, k, [&](ValueId root) { return !walk->found.has(root); });
+}
+
+void CostBounds::weigh(ValueId root, NodeId k, Walk* walk, Load* load) const {
+  const NodeId maker = facts_.graph->values[root].node;
+  const bool is_held = walk->own.has(root) && !may_be_taken_over(facts_, k, root);
+  if (is_held || !facts_.can_repeat(maker)) {
+    load->stuck += facts_.bytes[root];
+    return;
+  }
+  if (walk->given[maker] == 0) walk->givers.push_back(maker);
+  walk->given[maker] += facts_.bytes[root];
+  load->movable += facts_.bytes[root];
+}
+
+void CostBounds::load_at(NodeId k, Walk* walk, Load* load) const {
+  for (Marks* marks : {&walk->node_seen, &walk->written, &walk->found, &walk->own}) ++marks->round;
+  walk->straddling.clear(), walk->givers.clear(), load->items.clear();
+  load->movable = 0;
+  go_up(k, walk);
+  go_down(k, walk);
+  load->stuck = own_bytes(k, walk);
+  for (ValueId root : walk->straddling) weigh(root, k, walk, load);
+  for (NodeId giver : walk->givers) load->items.push_back({facts_.cost[giver], std::exchange(walk->given[giver], 0)});
+}
+
+CostBound CostBounds::at(std::int64_t budget) const {
+  CostBound bound;
+  Walk walk(facts_);
+  Load load;
+  const std::int64_t room = budget - facts_.external_bytes;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (most_[i] <= room) continue;
+    watch_.check();
+    load_at(nodes_[i], &walk, &load);
+    if (load.stuck > room && load.stuck + facts_.external_bytes > bound.stuck_bytes)
+      bound = {0, nodes_[i], false, load.stuck + facts_.external_bytes};
+    if (!bound.may_fit) continue;
+    const double extra = fractional_knapsack(&load.items, load.stuck + load.movable - room);
+    if (extra > bound.extra_us) bound.extra_us = extra, bound.at = nodes_[i];
+  }
+  bound.extra_us -= kRounding * (facts_.keep_all_cost + bound.extra_us);
+  bound.extra_us = std::max(bound.extra_us, 0.0);
+  return bound;
+}
+
+}  // namespace tapedeck

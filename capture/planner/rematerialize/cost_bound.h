@@ -1,0 +1,115 @@
+// A lower bound on the cost of every plan that fits a budget, whatever its order of nodes and its strategy.
+//
+//     %a = f(%x)          %a and %b are made before %k and read after it, so while %k runs for the first time,
+//     %b = f(%a)          each of them is alive, or its maker runs again later.
+//     %k = f(%b)
+//     %c = f(%k, %b)      The budget has room for one of the two: the cheaper maker, or a fraction of it, is paid once more.
+//     %d = f(%c, %a)
+//
+// The proof. Take a plan that fits the budget, and one node k of the graph. A value straddles k if its maker is an ancestor of
+// k (k cannot run before the maker has run) and one of its readers is a descendant of k (no run of the reader comes before the
+// first run of k). Look at the first run of k.
+//
+//   - If the maker of a straddling value runs once in the whole plan, then it runs before k. The reader runs after k and reads
+//     the only copy there is. So this copy is alive while k runs, and no result of k takes over its bytes.
+//   - If the maker runs more than once, the plan pays the cost of the maker at least once beyond keep-all. Then none of the
+//     bytes of the maker's results need be alive while k runs, except for the results that k reads: k reads some copy of them,
+//     and a result of k may be written over this copy.
+//   - The operands and results of k and its workspace are alive while k runs. Of the operands that straddle nothing, at most
+//     those are not counted that a result of k may be written over.
+//
+// Live bytes are at most the budget. So the makers that run more than once cover the bytes of all of this beyond the budget.
+// Each maker is paid once for all of its straddling results. The least cost of such a choice is a knapsack problem, and the
+// fractional knapsack, which may also pay a part of one maker, never costs more. The bound is the largest of these costs over
+// all nodes k, because the proof holds for each of them. A node that cannot run again is never paid: if the bytes that cannot
+// be given up exceed the budget by themselves, no plan fits.
+//
+// Values whose bytes lie in state, outputs or constants are part of the external bytes, and are not counted again. Windows
+// count as their roots, and a window is no reader. Where values are parts of the value that joins them (analysis/parts.h), the
+// bound holds for plans with the same parts.
+#pragma once
+
+#include <tapedeck/capture/planner/facts/facts.h>
+#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tapedeck {
+
+struct CostBound {
+  double extra_us = 0;  // every plan that fits costs at least this much more than keep-all
+  NodeId at = kNone;    // the node that asks for it; kNone: no node asks for anything
+  // False: no plan fits, because node `at` needs `stuck_bytes`, external bytes counted, that no plan can give up.
+  bool may_fit = true;
+  std::int64_t stuck_bytes = 0;
+};
+
+// Prepares once what all budgets have in common.
+class CostBounds {
+ public:
+  CostBounds(const Facts& facts, const Watch& watch);  // both outlive it
+
+  // `budget`: bytes, external bytes counted. A function of facts and budget alone.
+  CostBound at(std::int64_t budget) const;
+
+ private:
+  // A maker whose straddling results may be given up.
+  struct Item {
+    double cost = 0;
+    std::int64_t bytes = 0;
+  };
+
+  // The bytes at the first run of one node.
+  struct Load {
+    std::int64_t stuck = 0;    // cannot be given up
+    std::int64_t movable = 0;  // the bytes of `items`
+    std::vector<Item> items;
+  };
+
+  // Lists of nodes, or of roots, by node.
+  struct Lists {
+    std::vector<std::int32_t> first{0};
+    std::vector<std::int32_t> items;
+    std::span<const std::int32_t> of(NodeId n) const {
+      return {items.data() + first[n], static_cast<std::size_t>(first[n + 1] - first[n])};
+    }
+  };
+
+  // Marks that are taken back all at once.
+  struct Marks {
+    std::vector<std::int32_t> set_in;
+    std::int32_t round = 0;
+    bool has(std::int32_t i) const { return set_in[i] == round; }
+    bool set(std::int32_t i) { return set_in[i] != round && (set_in[i] = round, true); }
+  };
+
+  // What a walk from one node writes on.
+  struct Walk {
+    explicit Walk(const Facts& facts);
+    std::vector<NodeId> nodes;        // met, the last ones not yet left
+    std::vector<ValueId> straddling;  // roots
+    std::vector<std::int64_t> given;  // by node: the bytes of its results that may be given up
+    std::vector<NodeId> givers;       // nodes with an entry in `given`
+    Marks node_seen, written, found, own;
+  };
+
+  void list_neighbours();
+  void list_roots();
+  void choose_nodes();
+  void go_up(NodeId k, Walk* walk) const;
+  void go_down(NodeId k, Walk* walk) const;
+  std::int64_t own_bytes(NodeId k, Walk* walk) const;
+  void weigh(ValueId root, NodeId k, Walk* walk, Load* load) const;
+  void load_at(NodeId k, Walk* walk, Load* load) const;
+
+  const Facts& facts_;
+  const Watch& watch_;
+  Lists operands_, readers_;        // by node: the nodes that make what it reads, and that read what it makes
+  Lists writes_, needs_;            // by node: the roots in the arena that it writes, and that it reads and is no window on
+  std::vector<NodeId> nodes_;       // that are looked at
+  std::vector<std::int64_t> most_;  // by entry of nodes_: the most bytes in the arena that its first run may need
+};
+
+}  // namespace tapedeck

@@ -1,0 +1,132 @@
+// Tests that a PlanSearch answers as make_plan does, whatever it was asked before.
+#include <tapedeck/capture/planner/plan_search.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/capture/plan_equal.h>
+#include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/capture/random_graph.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <vector>
+
+namespace tapedeck {
+namespace {
+
+Plan plan_alone(const Graph& graph, PlanOptions options, std::int64_t budget) {
+  options.budget = budget;
+  return make_plan(graph, options);
+}
+
+void expect_equal(const Plan& a, const Plan& b) {
+  EXPECT_EQ(print(a.graph), print(b.graph));
+  EXPECT_EQ(a.order, b.order);
+  expect_same_plan(a, b);
+}
+
+// Budgets from nothing to more than the peak, none, and two of them twice, in random order.
+std::vector<std::int64_t> budgets_of(const PlanSearch& search, unsigned seed) {
+  const std::int64_t floor = search.floor(), peak = search.keep_all_peak();
+  std::vector<std::int64_t> budgets = {0, floor - 1, floor, (floor + peak) / 2, (floor + 3 * peak) / 4, peak, peak + 100, -1};
+  std::mt19937 random(seed);
+  std::shuffle(budgets.begin(), budgets.end(), random);
+  budgets.push_back(budgets[0]);
+  budgets.push_back(floor);
+  return budgets;
+}
+
+// Returns the number of plans that recompute.
+int expect_plans_as_alone(const Graph& graph, const PlanOptions& options, unsigned seed) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  int recomputing = 0;
+  PlanSearch search(graph, options);
+  for (const std::int64_t budget : budgets_of(search, seed)) {
+    SCOPED_TRACE(testing::Message() << "budget " << budget);
+    const Plan alone = plan_alone(graph, options, budget);
+    expect_equal(search.plan(budget), alone);
+    EXPECT_EQ(search.floor(), alone.floor_bytes);
+    EXPECT_EQ(search.keep_all_peak(), alone.keep_all_peak_bytes);
+    recomputing += alone.recomputed_nodes > 0;
+  }
+  return recomputing;
+}
+
+TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
+  int recomputing = 0;
+  for (unsigned seed = 0; seed < 12; ++seed)
+    recomputing += expect_plans_as_alone(test::RandomProgram(seed).graph(), {}, seed) +
+                   expect_plans_as_alone(test::RandomGraph(seed).make(24), {}, seed);
+  PlanOptions options;
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    options.alignment = seed % 2 ? 1 : -1;
+    recomputing += expect_plans_as_alone(test::there_and_back(seed), options, seed);
+  }
+  EXPECT_GT(recomputing, 60);
+}
+
+TEST(PlanSearch, PlansAsMakePlanDoesWithEveryKindOfOption) {
+  for (unsigned seed = 100; seed < 104; ++seed) {
+    const Graph graph = test::RandomProgram(seed, 60).graph();
+    PlanOptions options;
+    options.alignment = 1;
+    options.strategy = Strategy::greedy;
+    expect_plans_as_alone(graph, options, seed);
+    options.near = std::make_shared<const Plan>(make_plan(graph, options));
+    options.strategy = Strategy::automatic;
+    expect_plans_as_alone(graph, options, seed);
+    options = {};
+    options.chunk_bytes = 200;
+    options.ordering = Ordering::recorded;
+    expect_plans_as_alone(graph, options, seed);
+  }
+}
+
+TEST(PlanSearch, PlansAsMakePlanDoesWhereLayoutsAreSearched) {
+  const Graph graph = test::RandomGraph(7).make(80);
+  PlanOptions options;
+  options.place_work = 2000;
+  expect_plans_as_alone(graph, options, 7);
+}
+
+// More candidates are taken than layouts are remembered.
+TEST(PlanSearch, AnswersAgainAfterManyOtherBudgets) {
+  const Graph graph = test::chain(14, 100);
+  PlanOptions options;
+  options.alignment = 1;
+  PlanSearch search(graph, options);
+  const Plan first = search.plan(search.floor());
+  for (std::int64_t budget = search.floor(); budget <= search.keep_all_peak(); budget += 50) search.plan(budget);
+  const Plan again = search.plan(search.floor());
+  expect_equal(again, first);
+  EXPECT_GT(first.recomputed_nodes, 0);
+}
+
+TEST(PlanSearch, RefusesABudgetInItsOptionsAndANegativeOne) {
+  PlanOptions options;
+  options.budget = 100;
+  EXPECT_THROW(PlanSearch(test::chain(2, 10), options), UsageError);
+  options.budget = -1;
+  options.budget_percent = 50;
+  EXPECT_THROW(PlanSearch(test::chain(2, 10), options), UsageError);
+  PlanSearch search(test::chain(2, 10));
+  EXPECT_THROW(search.plan(-2), UsageError);
+}
+
+TEST(PlanSearch, GoesOnAfterItWasCancelled) {
+  std::atomic<bool> cancel = false;
+  PlanOptions options;
+  options.cancel = &cancel;
+  const Graph graph = test::chain(8, 100);
+  PlanSearch search(graph, options);
+  cancel = true;
+  EXPECT_THROW(search.plan(search.floor()), Cancelled);
+  cancel = false;
+  expect_equal(search.plan(search.floor()), plan_alone(graph, {}, search.floor()));
+}
+
+}  // namespace
+}  // namespace tapedeck
