@@ -9,6 +9,7 @@
 #include <tapedeck/capture/planner/check_options.h>
 #include <tapedeck/capture/planner/choose_candidate.h>
 #include <tapedeck/capture/planner/finish_plan.h>
+#include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/prepare.h>
 
@@ -68,6 +69,7 @@ Plan plan_in_stages(const Graph& captured, const PlanOptions& options, Looks loo
 
   // Prepare: verify the graph, name its values, run the passes, add the copies that updates and outputs need.
   Graph graph = prepare(captured, &planning.passes, options.sharing);
+  check_wishes_name_something(options.wishes, captured, graph);
 
   // Order: look for orders of the nodes that keep few bytes alive, and for joins whose parts can lie in place.
   find_orders(std::move(graph), &planning);
