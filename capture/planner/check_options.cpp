@@ -1,5 +1,6 @@
 #include <tapedeck/capture/planner/check_options.h>
 
+#include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -32,6 +33,7 @@ void check_options(const PlanOptions& o) {
   if (o.place_work < -1) throw UsageError(fmt::format("place_work cannot be negative: {}", o.place_work));
   if (o.strategy != Strategy::none && o.strategy != Strategy::automatic && !find_strategy(o.strategy))
     throw UsageError("PlanOptions::strategy is no registered strategy");
+  check_wishes(o.wishes);
   if (!(o.parallel_peak >= 1 && o.parallel_peak <= 1e6))
     throw UsageError(fmt::format("parallel_peak must be at least 1, not {}", o.parallel_peak));
 }

@@ -3,6 +3,7 @@
 // so at last an order and a choice of parts are looked for together (joins/join_orders.h).
 #include <tapedeck/capture/planner/orders.h>
 
+#include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/joins/join_choice.h>
 #include <tapedeck/capture/planner/joins/join_orders.h>
 #include <tapedeck/capture/planner/order/find_order.h>
@@ -29,6 +30,7 @@ std::unique_ptr<Order> make_order(std::string name, Graph graph, const PlanOptio
   order->facts =
       collect_facts(order->graph, node_workspaces(order->graph), options.costs.get(), options.sharing & ~Sharing::parts);
   if (keep_all_cost >= 0) order->facts.keep_all_cost = keep_all_cost;
+  note_wishes(options.wishes, &order->facts);
   order->live_peak = order->facts.external_bytes + peak_without_clones(order->facts);
   return order;
 }

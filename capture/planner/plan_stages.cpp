@@ -6,6 +6,7 @@
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/finish_plan.h>
+#include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/prepare.h>
 
 #include <tapedeck/engine/eager/settings.h>
@@ -66,6 +67,7 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
     : captured_(captured), options_(options), planning_(options, look_for, looks), bounds_(planning_) {
   // Prepare: verify the graph, name its values, run the passes, add the copies that updates and outputs need.
   Graph graph = prepare(captured, &planning_.passes, options.sharing);
+  check_wishes_name_something(options.wishes, captured, graph);
 
   // Order: look for orders of the nodes that keep few bytes alive, and for joins whose parts can lie in place.
   find_orders(std::move(graph), &planning_);

@@ -44,11 +44,24 @@ struct Facts {
   std::int32_t measured_nodes = 0;  // whose cost was measured
 
   static constexpr NodeId kNever = std::numeric_limits<NodeId>::max();
+  static constexpr NodeId kNear = 2;
 
   bool in_arena(ValueId root) const { return homes[root].where == Where::arena; }
   bool is_window(NodeId n) const { return window_node[n] != 0; }
   // Nodes whose results have bytes of their own in every run of them: the others are not made again.
-  bool can_repeat(NodeId n) const { return !fixed_node[n] && !graph->nodes[n].op->is(kEffect); }
+  bool can_repeat(NodeId n) const { return !fixed_node[n] && !is_kept(n) && !graph->nodes[n].op->is(kEffect); }
+  // A wish of the user keeps the results of n: it runs once, in its own place.
+  bool is_kept(NodeId n) const { return !kept_node.empty() && kept_node[n]; }
+  // Whether a copy of `root` may be kept from stage `from`, which makes or reads it, to its next reader in stage `to`. False:
+  // the user wishes that it is made again for that reader.
+  bool may_keep(ValueId root, NodeId from, NodeId to) const {
+    return given_up.empty() || !given_up[root] || !wishes_apart(from, to);
+  }
+  // Whether wishes to compute again count between these stages: between forward and a later phase; in a graph of one phase,
+  // across more than two stages.
+  bool wishes_apart(NodeId from, NodeId to) const {
+    return runs_later.empty() ? to - from > kNear : !runs_later[from] && runs_later[to];
+  }
   std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }  // distinct roots
   // Roots that n is the first to write: its outputs, but none for a window. The first node that writes a part makes the whole;
   // a node that writes another part later counts as a reader of the whole.
@@ -64,6 +77,10 @@ struct Facts {
   std::vector<Home> own_homes;      // by value, had it bytes of its own
   std::vector<char> window_node;    // by node: its result is a view that needs no bytes
   std::vector<char> fixed_node;     // by node: it writes or joins parts
+  // What wishes say (planner/honour_wishes.h); empty: no wish says it.
+  std::vector<char> kept_node;   // by node
+  std::vector<char> given_up;    // by root: it is to be computed again
+  std::vector<char> runs_later;  // by node: in a phase after forward; empty too if the graph has one phase
   std::vector<ValueId> read_lists, made;
   std::vector<RootPair> pairs;
   std::vector<std::int32_t> read_first, made_first, pair_first;

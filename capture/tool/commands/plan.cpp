@@ -29,9 +29,10 @@ struct PlanCommandOptions {
   std::string budget;  // "64MiB", "1.5GB", "4096", "50%"
   std::string chunk;   // most bytes of one block of the arena; empty: the arena is one block
   std::string strategy = "auto";
-  std::string order = "auto";  // or "recorded"
-  int level = 2;               // of the passes that run first
-  std::int64_t align = -1;     // -1: the alignment of the device
+  std::string order = "auto";     // or "recorded"
+  int level = 2;                  // of the passes that run first
+  std::vector<std::string> keep;  // patterns of wishes
+  std::int64_t align = -1;        // -1: the alignment of the device
   std::string device = "cpu";
   std::string output;
   int threads = 1;
@@ -44,6 +45,14 @@ struct PlanCommandOptions {
   std::string costs;    // estimate, calibrated, profile; empty: the best source there is
   bool json = false;
 };
+
+constexpr const char* kPatterns =
+    "\nPatterns of --keep:\n"
+    "  NAME            values of that name; * stands for any characters and ? for one: 'h*'\n"
+    "  module:PATH     values made in that module and in modules inside it: module:encoder\n"
+    "  op:NAME         values that the op makes: op:matmul\n"
+    "  trait:NAME      values made by ops of that trait, which `tapedeck ops --json` lists: trait:random\n"
+    "  region:NUMBER   values made in that checkpoint region\n";
 
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names = {"auto", "none"};
@@ -72,6 +81,11 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
        .group = "Memory",
        .choices = {"recorded", "auto"}},
       level_option(&o.level),
+      {.name = "--keep",
+       .metavar = "PATTERN",
+       .to = &o.keep,
+       .help = "Never compute these values again; the patterns are below.",
+       .group = "Memory"},
       chunk_option(&o.chunk, "Allocate the arena"),
       {.name = "--align",
        .metavar = "BYTES",
@@ -206,6 +220,7 @@ int run(const PlanCommandOptions& options) {
   read_budget(options.budget, &how);
   how.strategy = strategy_named(options.strategy);
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
+  for (const std::string& pattern : options.keep) how.wishes.push_back({WishKind::keep, pattern});
   how.level = static_cast<OptimizationLevel>(options.level);
   how.alignment = options.align;
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
@@ -242,7 +257,7 @@ int run(const PlanCommandOptions& options) {
 
 [[maybe_unused]] const bool registered =
     register_command("plan", CommandGroup::plan, "Plan the memory of a step, with or without a budget.", table, run,
-                     "Strategies:\n" + list_strategies());
+                     "Strategies:\n" + list_strategies() + kPatterns);
 
 }  // namespace
 

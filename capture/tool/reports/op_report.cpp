@@ -5,6 +5,7 @@
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>
+#include <tapedeck/engine/ir/trait_names.h>
 #include <tapedeck/engine/text/example.h>
 
 #include <cstring>
@@ -13,33 +14,9 @@ namespace tapedeck::tool {
 
 namespace {
 
-constexpr struct {
-  Trait trait;
-  const char* name;
-} kTraits[] = {{kElementwise, "elementwise"},
-               {kCheap, "cheap"},
-               {kView, "view"},
-               {kRandom, "random"},
-               {kEffect, "effect"},
-               {kAnyStrides, "any_strides"},
-               {kMatrixStrides, "matrix_strides"},
-               {kDeclaredTypes, "declared_types"},
-               {kNoGradient, "no_gradient"},
-               {kZeroCost, "zero_cost"},
-               {kPlanOnly, "plan_only"},
-               {kNativeHalf, "native_half"},
-               {kLowPrecision, "low_precision"},
-               {kFullPrecision, "full_precision"},
-               {kCopy, "copy"},
-               {kConversion, "conversion"},
-               {kBroadcast, "broadcast"},
-               {kOwnSegment, "own_segment"},
-               {kSampleTypes, "sample_types"},
-               {kHostCall, "host_call"}};
-
 Json traits_of(const Op& op) {
   Json names = Json::array();
-  for (const auto& t : kTraits)
+  for (const TraitName& t : trait_names())
     if (op.is(t.trait)) names.push_back(t.name);
   return names;
 }

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# plan --keep: values that are never computed again.
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+
+expect 0 record cnn --batch 4 -o c.tape
+expect 0 plan c.tape --budget 60% --json; [ "$(number recomputed_nodes)" -gt 0 ] || fail "nothing is recomputed at 60%"
+expect 0 plan c.tape --strategy none --json; peak=$(number peak_bytes)
+expect 4 plan c.tape --keep '*' --budget $((peak - 1)) --json; [ "$(number recomputed_nodes)" = 0 ] || fail "values to keep are recomputed"
+[ "$(number floor_bytes)" = "$peak" ] || fail "the floor is $(number floor_bytes), not $peak"
+expect 0 plan c.tape --keep module:conv1 --keep stem.add --budget 70%; quiet
+
+expect 2 plan c.tape --keep conv1.conv2; said "--keep conv1.conv2: no value has such a name: did you mean 'conv1.conv2d'?"
+expect 2 plan c.tape --keep trait:fast; said "there is no trait 'fast'"
+expect 2 plan c.tape --keep modul:x; said "did you mean 'module'"
+expect 2 plan c.tape --keep; said "--keep needs a value"
+expect 0 plan --help; answered "trait:NAME"
+finish
