@@ -7,7 +7,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr const char* kNamed[] = {"mirror"};
+constexpr const char* kNamed[] = {"mincut", "mirror"};
 
 class NamedStrategies : public ::testing::TestWithParam<const char*> {};
 
