@@ -1,10 +1,14 @@
 #include <tapedeck/capture/planner/rematerialize/costly_nodes.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace tapedeck {
 
 namespace {
 
 constexpr double kMostFlopsPerByte = 10;
+constexpr std::int32_t kShortChain = 8;
 
 double mean_cost_of_forward(const Facts& facts) {
   double us = 0;
@@ -34,6 +38,20 @@ std::vector<char> costly_nodes(const Facts& facts) {
   std::vector<char> costly(facts.graph->nodes.size(), 0);
   for (NodeId n = 0; n < facts.graph->node_count(); ++n) costly[n] = is_costly(facts, n, mean_us);
   return costly;
+}
+
+void cut_long_chains(const Facts& facts, std::vector<char>* marked) {
+  const auto count = static_cast<double>(std::count(marked->begin(), marked->end(), 1));
+  const std::int32_t longest = std::max(kShortChain, static_cast<std::int32_t>(std::sqrt(count)));
+  std::vector<std::int32_t> length(marked->size(), 0);  // of the longest chain of marked nodes that ends here
+  for (NodeId n = 0; n < facts.graph->node_count(); ++n) {
+    if (!(*marked)[n]) continue;
+    for (ValueId root : facts.reads(n))
+      if (facts.in_arena(root)) length[n] = std::max(length[n], length[facts.graph->values[root].node]);
+    if (++length[n] <= longest) continue;
+    length[n] = 0;
+    (*marked)[n] = 0;
+  }
 }
 
 }  // namespace tapedeck

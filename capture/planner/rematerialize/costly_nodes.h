@@ -12,4 +12,9 @@ namespace tapedeck {
 // costs more than the average node of the forward part. The machine has no part in it.
 std::vector<char> costly_nodes(const Facts& facts);
 
+// Takes the last node off every chain of marked nodes, one reading the other, that is longer than eight nodes and than the
+// square root of the number of marked nodes. Without this a long chain (the sums along a residual net) would be computed again
+// at once, and be alive at once.
+void cut_long_chains(const Facts& facts, std::vector<char>* marked);
+
 }  // namespace tapedeck

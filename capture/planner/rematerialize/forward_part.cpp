@@ -4,6 +4,12 @@
 
 namespace tapedeck {
 
+std::string named_result(const Facts& facts, NodeId n) {
+  for (ValueId v : facts.makes(n))
+    if (facts.in_arena(v) && facts.bytes[v] > 0) return facts.graph->value_name(v);
+  return facts.graph->value_name(facts.graph->nodes[n].first_output);
+}
+
 std::int64_t bytes_made(const Facts& facts, NodeId n) {
   std::int64_t bytes = 0;
   for (ValueId v : facts.makes(n))
@@ -65,13 +71,6 @@ std::vector<NodeId> last_touches_before(const Facts& facts, const std::vector<No
     }
   }
   return last;
-}
-
-// The value that a decision about a node names: the first one with bytes in the arena.
-std::string named_result(const Facts& facts, NodeId n) {
-  for (ValueId v : facts.makes(n))
-    if (facts.in_arena(v) && facts.bytes[v] > 0) return facts.graph->value_name(v);
-  return facts.graph->value_name(facts.graph->nodes[n].first_output);
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ namespace tapedeck {
 
 inline bool is_forward(const Facts& facts, NodeId n) { return facts.graph->nodes[n].origin.phase == Phase::forward; }
 
+// The result that a decision about the node names: the first one with bytes in the arena.
+std::string named_result(const Facts& facts, NodeId n);
+
 // Arena bytes of the node's results.
 std::int64_t bytes_made(const Facts& facts, NodeId n);
 

@@ -9,9 +9,7 @@
 // sink. The source leads to every node that is not computed again:
 //   - a node that must not run twice, or whose results lie outside of the arena;
 //   - a node that is costly (costly_nodes.h);
-//   - a node that ends a chain of such nodes longer than eight and than the square root of their number. Without this rule a
-//   long
-//     chain (the sums along a residual net) would be made again at once, and be alive at once.
+//   - a node that ends a long chain of such nodes (cut_long_chains).
 // What lies in inputs, state and constants is there for nothing. Of equal cuts the one closest to backward is taken, because it
 // computes least again. The answer minimizes kept bytes, not the peak; it is one point, exact as all points are.
 #include <tapedeck/capture/planner/rematerialize/costly_nodes.h>
@@ -21,15 +19,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 namespace tapedeck {
 
 namespace {
 
 constexpr std::int64_t kMostWork = 200'000'000;  // edges looked at: seconds
-constexpr std::int32_t kShortChain = 8;          // of nodes computed again: never cut
 constexpr std::int32_t kSource = 0, kSink = 1, kFirstVertex = 2;
 
 class MinCutChooser {
@@ -75,22 +69,9 @@ class MinCutChooser {
   std::vector<char> computable_again() const {
     std::vector<char> computable(facts_.graph->nodes.size(), 0);
     const std::vector<char> costly = costly_nodes(facts_);
-    std::int64_t count = 0;
-    for (NodeId n = 0; n < facts_.graph->node_count(); ++n) count += computable[n] = may_run_again(facts_, n) && !costly[n];
-    cut_long_chains(std::max(kShortChain, static_cast<std::int32_t>(std::sqrt(static_cast<double>(count)))), &computable);
+    for (NodeId n = 0; n < facts_.graph->node_count(); ++n) computable[n] = may_run_again(facts_, n) && !costly[n];
+    cut_long_chains(facts_, &computable);
     return computable;
-  }
-
-  void cut_long_chains(std::int32_t longest, std::vector<char>* computable) const {
-    std::vector<std::int32_t> length(computable->size(), 0);  // of the longest chain of computable nodes that ends here
-    for (NodeId n = 0; n < facts_.graph->node_count(); ++n) {
-      if (!(*computable)[n]) continue;
-      for (ValueId root : facts_.reads(n))
-        if (facts_.in_arena(root)) length[n] = std::max(length[n], length[facts_.graph->values[root].node]);
-      if (++length[n] <= longest) continue;
-      length[n] = 0;
-      (*computable)[n] = 0;
-    }
   }
 
   const Facts& facts_;
