@@ -24,6 +24,16 @@ expect 3 info missing.tape; said missing.tape
 expect 3 plan missing.graph; said missing.graph
 expect 3 replay m.tape --input x=@missing.npy; said missing.npy
 head -c 100 m.tape > short.tape; expect 3 info short.tape; said short.tape
+# a file that is cut off: where it ends, and where it should
+size=$(stat -c %s m.tape)
+for n in 100 $((size / 2)) $((size - 1)); do
+  head -c "$n" m.tape > cut.tape
+  for command in info verify plan replay print 'export dot' 'compare m.tape'; do
+    expect 3 $command cut.tape; said 'cut.tape: '; said 'it is cut off'; said "$n"
+  done
+done
+expect 3 info cut.tape; said "it is cut off at byte $((size - 1)), and its header describes $size bytes"
+printf 'graph g(%%x: f32[4]) {\n  %%y: f32[4] = exp(%%x)\n' > cut.graph; expect 3 plan cut.graph; said 'cut.graph:3:1: error'; said 'got the end of the text'
 : > empty.tape; expect 3 verify empty.tape
 head -c 4096 /dev/urandom > noise.tape; expect 3 info noise.tape
 cp m.tape flipped.tape; printf '\xff' | dd of=flipped.tape bs=1 seek=200000 conv=notrunc status=none
