@@ -205,7 +205,9 @@ Tensor read_npy(const ByteSource& file) {
   const Type type{header.dtype, Shape(std::span<const std::int64_t>(header.shape))};
   const std::uint64_t there = file.size() - start.end;
   if (std::cmp_not_equal(bytes, there))
-    header.fail(fmt::format("{} takes {} bytes, {} follow the header", to_string(type), bytes, there));
+    header.fail(fmt::format("{}{} takes {} bytes, {} follow the header",
+                            std::cmp_less(there, bytes) ? fmt::format("it is cut off at byte {}: ", file.size()) : "",
+                            to_string(type), bytes, there));
   const Tensor array = read_tensor(file, {"the array", type, start.end});
   if (!header.fortran_order || type.shape.rank < 2) return array;
   const Bytes data(static_cast<const unsigned char*>(array.impl()->data()), static_cast<std::size_t>(bytes));

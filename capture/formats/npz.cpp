@@ -97,6 +97,13 @@ class Archive {
     throw FileError(fmt::format("{}: not a readable .npz file: {}", file_.path(), reason));
   }
 
+  // REQUIRES: the file holds four bytes.
+  bool begins_as_archive() const {
+    unsigned char first[4] = {};
+    file_.read(0, first);
+    return number<std::uint32_t>(first) == kLocalMark;
+  }
+
   // The end of the directory stands at the end of the file, before a comment of unknown length.
   Directory find_end() const {
     if (file_.size() < kEndBytes) fail("it is too short for a zip archive");
@@ -113,7 +120,9 @@ class Archive {
       if (found.size > kMostDirectory || found.begin + found.size > file_.size()) fail("its directory is outside of the file");
       return found;
     }
-    fail("it has no directory of a zip archive");
+    fail(begins_as_archive()
+             ? fmt::format("it is cut off at byte {}: the directory at the end of a zip archive is lacking", file_.size())
+             : "it has no directory of a zip archive");
   }
 
   void read_directory(const Directory& directory) {

@@ -161,6 +161,36 @@ Safetensors parse_header(std::string_view header, DataRange data) {
   return file;
 }
 
+// The bytes of data that the header describes: the end of the last tensor. 0 if the header cannot be read.
+std::uint64_t described_bytes(std::string_view header) {
+  std::int64_t most = 0;
+  try {
+    const JsonDocument document(header);
+    for (const auto& [name, value] : document.root().members()) {
+      if (name == kSafetensorsMetadata) continue;
+      for (const JsonValue offset : member(value, "data_offsets").items()) most = std::max(most, offset.as_integer());
+    }
+  } catch (const JsonError&) {
+    return 0;
+  }
+  return static_cast<std::uint64_t>(most);
+}
+
+// Whether a header stands behind the length, so that the length is not the beginning of some other file.
+bool starts_with_brace(const ByteSource& file) {
+  unsigned char first = 0;
+  if (file.size() > kLengthBytes) file.read(kLengthBytes, {&first, 1});
+  return first == '{';
+}
+
+// The fault of a header, and whether the cause is that the end of the file is lacking.
+std::string fault_or_cut(std::string_view header, DataRange data, const std::string& fault) {
+  const std::uint64_t described = described_bytes(header);
+  if (described <= data.size) return fault;
+  return fmt::format("it is cut off at byte {}, and its header describes {} bytes ({})", data.begin + data.size,
+                     data.begin + described, fault);
+}
+
 void check_name(const std::string& name) {
   if (!valid_utf8(name)) throw UsageError(fmt::format("cannot be stored, not UTF-8: {}", shown(name)));
 }
@@ -176,22 +206,25 @@ Safetensors read_safetensors(const ByteSource& file) {
   const auto fail = [&](const std::string& reason) {
     throw FileError(fmt::format("{}: not a valid safetensors file: {}", file.path(), reason));
   };
-  if (file.size() < kLengthBytes) fail(fmt::format("only {} bytes long", file.size()));
+  if (file.size() < kLengthBytes) fail(fmt::format("only {} bytes long; it is empty or cut off", file.size()));
   std::uint64_t length = 0;
   file.read(0, {reinterpret_cast<unsigned char*>(&length), kLengthBytes});
   if (length > kMaxHeaderBytes) fail(fmt::format("a header of {} bytes is too large", length));
-  if (length > file.size() - kLengthBytes) fail(fmt::format("the header has {} bytes, the file only {}", length, file.size()));
+  if (length > file.size() - kLengthBytes)
+    fail(fmt::format("{}the header has {} bytes, the file only {}",
+                     starts_with_brace(file) ? "it is cut off in its header: " : "", length, file.size()));
   // The length comes from the first read, so that it and the header are of one piece even if the file changes meanwhile.
   std::string whole(kLengthBytes + length, '\0');
   std::memcpy(whole.data(), &length, kLengthBytes);
   file.read(kLengthBytes, {reinterpret_cast<unsigned char*>(whole.data()) + kLengthBytes, length});
   const std::string_view header = std::string_view(whole).substr(kLengthBytes);
   if (!header.starts_with('{')) fail("the header does not start with '{'");
+  const DataRange data{whole.size(), file.size() - whole.size()};
   Safetensors parsed;
   try {
-    parsed = parse_header(header, {whole.size(), file.size() - whole.size()});
+    parsed = parse_header(header, data);
   } catch (const JsonError& e) {
-    fail(e.what());
+    fail(fault_or_cut(header, data, e.what()));
   }
   parsed.length_and_header = std::move(whole);
   return parsed;

@@ -57,7 +57,8 @@ const Pass& pass_named(const std::string& name) {
     names.push_back(pass->name);
     names.insert(names.end(), pass->aliases.begin(), pass->aliases.end());
   }
-  throw UsageError(fmt::format("unknown pass '{}'{}; there are: {}", name, did_you_mean(name, names), [] {
+  const std::string near = did_you_mean(name, names);
+  throw UsageError(fmt::format("unknown pass '{}'{} There are: {}", name, near.empty() ? "." : near, [] {
     std::string list;
     for (const Pass* pass : all_passes()) list += (list.empty() ? "" : ", ") + std::string(pass->name);
     return list;

@@ -45,26 +45,32 @@ int run(Words words) {
   return parsed.command->run();
 }
 
+Failure failure_of(int code, const Error& e) {
+  Failure failure{code, e.what(), e.kind(), e.file(), e.line()};
+  if (const auto* infeasible = dynamic_cast<const InfeasiblePlanError*>(&e)) failure.infeasible = *infeasible;
+  return failure;
+}
+
 // The exception that is being handled.
 Failure current_failure() {
   try {
     throw;
-  } catch (const Cancelled&) {
-    return {kInterrupted, "interrupted"};
+  } catch (const Cancelled& e) {
+    return {kInterrupted, "interrupted", e.kind()};
   } catch (const UsageError& e) {
-    return {kUsage, e.what()};
+    return failure_of(kUsage, e);
   } catch (const TypeError& e) {
-    return {kUsage, e.what()};
+    return failure_of(kUsage, e);
   } catch (const DeviceError& e) {
-    return {kNoDevice, e.what()};
+    return failure_of(kNoDevice, e);
   } catch (const InfeasibleError& e) {
-    return {kInfeasible, e.what()};
+    return failure_of(kInfeasible, e);
   } catch (const ExecutionError& e) {
-    return {kExecution, e.what()};
+    return failure_of(kExecution, e);
   } catch (const CaptureError& e) {
-    return {kExecution, e.what()};
+    return failure_of(kExecution, e);
   } catch (const Error& e) {
-    return {kBadFile, e.what()};
+    return failure_of(kBadFile, e);
   } catch (const std::bad_alloc&) {
     return {kExecution, "out of memory"};
   } catch (const std::exception& e) {

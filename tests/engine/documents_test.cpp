@@ -1,4 +1,5 @@
-// Tests that the tables of engine/README.md agree with the code, and the settings that they describe.
+// Tests that the tables of engine/README.md agree with the code, and the settings that they describe, and that the page of the
+// first week names tests and samples that exist.
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/threads.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -71,6 +73,34 @@ struct Environment {
   ~Environment() { ::unsetenv(name); }
   const char* name;
 };
+
+// ---- samples/FIRST_WEEK.md ----
+
+// The names of files in backquotes: "tests/a_test.cpp", and "08_resume.cpp", which is a sample.
+std::vector<std::string> files_named_in(const std::string& cell) {
+  std::vector<std::string> files;
+  std::istringstream stream(cell);
+  std::string text;
+  for (bool quoted = false; std::getline(stream, text, '`'); quoted = !quoted)
+    if (quoted && (text.ends_with(".cpp") || text.ends_with(".sh")))
+      files.push_back(text.starts_with("tests/") ? text : "samples/" + text);
+  return files;
+}
+
+TEST(Documents, EveryRowOfTheFirstWeekNamesWhatShowsIt) {
+  std::ifstream page(TAPEDECK_SOURCE_DIR "/samples/FIRST_WEEK.md");
+  int rows = 0;
+  for (std::string line; std::getline(page, line);) {
+    const std::vector<std::string> row = cells(line);
+    if (row.size() < 4 || row[2].rfind("yes", 0) != 0) continue;
+    ++rows;
+    const std::vector<std::string> files = files_named_in(row[3]);
+    EXPECT_FALSE(files.empty()) << line;
+    for (const std::string& file : files)
+      EXPECT_TRUE(std::filesystem::is_regular_file(TAPEDECK_SOURCE_DIR "/" + file)) << file << " is not there: " << line;
+  }
+  EXPECT_GT(rows, 40);
+}
 
 TEST(SettingsTest, AreReadFromTheEnvironment) {
   const Environment debug("TAPEDECK_DEBUG", "2"), nan("TAPEDECK_CHECK_NAN", "1"),

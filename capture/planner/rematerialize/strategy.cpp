@@ -3,6 +3,7 @@
 
 #include <tapedeck/capture/plan/strategy_names.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,10 @@ std::deque<Registered>& registry() {
 }
 
 [[noreturn]] void throw_unknown(std::string_view name) {
-  throw UsageError(fmt::format("unknown strategy '{}'; there are:\n{}", name, list_strategies()));
+  std::vector<std::string_view> names = {strategy_name(Strategy::automatic)};
+  for (const StrategyEntry* entry : all_strategies()) names.push_back(entry->name);
+  const std::string near = did_you_mean(name, names);
+  throw UsageError(fmt::format("unknown strategy '{}'{} There are:\n{}", name, near.empty() ? "." : near, list_strategies()));
 }
 
 }  // namespace

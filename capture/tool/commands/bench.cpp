@@ -1,6 +1,5 @@
 // bench: times steps of files and of models, and splits each step into kernels and the rest. Rows are printed as they come,
 // one for each number of threads; with --json all rows come at the end.
-#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
@@ -10,8 +9,10 @@
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/measure/bench.h>
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/eager/threads.h>
+#include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
 
@@ -139,6 +140,11 @@ struct Subject {
 Subject load(const std::string& name, const BenchCommandOptions& options) {
   Subject subject{name, {}, {}};
   const Model* model = find_model(name);
+  if (!model && !std::filesystem::exists(name) && name.find_first_of("./") == name.npos) {
+    const std::vector<std::string> models = model_names();
+    throw FileError(
+        fmt::format("{}: there is no such file and no such model{}", name, did_you_mean(name, {models.begin(), models.end()})));
+  }
   if (!model || std::filesystem::exists(name)) {
     subject.file = load_any(name, Check::all);
     return subject;

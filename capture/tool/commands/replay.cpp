@@ -1,6 +1,5 @@
 // replay: runs the steps of a file by its plan, or by a plan made here. On request it compares every step with eager
 // execution and the last one with expected values, times every node, and writes outputs, state and traces.
-#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/tool/commands/replay_steps.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
@@ -18,6 +17,7 @@
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/formats/tensor_files.h>
 #include <tapedeck/capture/measure/resident.h>
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/threads.h>

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/tool/files/resize.h>
 
+#include <tapedeck/capture/tool/files/missing_file.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 
@@ -177,6 +178,7 @@ Graph resized(TapeFile* file, const DimTable& dims, const std::vector<Request>& 
 }  // namespace
 
 TapeFile load_with_dims(const std::string& path, Check check, DimTable* dims) {
+  require_file(path);
   TapeFile file;
   if (path.ends_with(".graph")) {  // read once: it may be a pipe
     const std::string text = read_text_file(path);

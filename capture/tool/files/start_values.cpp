@@ -2,10 +2,12 @@
 // made from the seed takes the place of a value that is missing.
 #include <tapedeck/capture/tool/files/start_values.h>
 
+#include <tapedeck/capture/tool/files/missing_file.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 
 #include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,6 +64,7 @@ ModelOptions recorded_options(const std::map<std::string, std::string>& metadata
 }
 
 TapeFile load_any(const std::string& path, Check check) {
+  require_file(path);
   if (!path.ends_with(".graph")) return load_tape(path, check);
   TapeFile file;
   file.captured = load_graph(path);
@@ -135,7 +138,9 @@ TapeFile record_tape(const std::string& name, const ModelOptions& request, Captu
   if (!model) {
     std::vector<std::string> names;
     for (const Model& m : all_models()) names.push_back(m.name);
-    throw UsageError(fmt::format("unknown model '{}'; the models are: {}", name, fmt::join(names, ", ")));
+    const std::string near = did_you_mean(name, {names.begin(), names.end()});
+    throw UsageError(
+        fmt::format("unknown model '{}'{} The models are: {}", name, near.empty() ? "." : near, fmt::join(names, ", ")));
   }
   const ModelOptions options = with_defaults(*model, request);
   Captured captured = model->record(options);

@@ -3,6 +3,7 @@
 //     Plan:
 //       --budget SIZE        Plan for a peak of at most this many bytes: 64MiB, 1.5GB, 50%.
 //       -o, --output FILE    Write the file with its plan here.
+#include <tapedeck/capture/tool/line/examples.h>
 #include <tapedeck/capture/tool/line/help.h>
 
 #include <fmt/format.h>
@@ -100,6 +101,17 @@ std::string option_sections(const std::vector<Option>& options, bool has_version
   return text;
 }
 
+// The column of the meanings is as wide as the longest line.
+std::string example_section(const Command& command) {
+  std::vector<OptionText> rows;
+  std::size_t column = 0;
+  for (const CommandExample& example : examples_of(command.name)) {
+    rows.push_back({example.line, example.meaning});
+    column = std::max(column, rows.back().left.size() + 2);
+  }
+  return section("Examples", rows, column);
+}
+
 }  // namespace
 
 std::string usage_line(const Command& command) {
@@ -116,8 +128,8 @@ std::string usage_line(const Command& command) {
 
 std::string command_help(const Command& command) {
   const std::string notes = command.notes.empty() ? "" : command.notes + "\n";
-  return fmt::format("{}\n\nUsage: {}\n{}\n{}{}", command.help, usage_line(command), option_sections(command.options, false),
-                     notes, footer());
+  return fmt::format("{}\n\nUsage: {}\n{}{}\n{}{}", command.help, usage_line(command), option_sections(command.options, false),
+                     example_section(command), notes, footer());
 }
 
 std::string program_help() {

@@ -1,3 +1,4 @@
+#include <tapedeck/capture/tool/line/examples.h>
 #include <tapedeck/capture/tool/line/help.h>
 #include <tapedeck/capture/tool/line/man_page.h>
 
@@ -45,6 +46,8 @@ std::string options_text(const std::vector<Option>& options) {
 std::string command_text(const Command& c) {
   std::string text = fmt::format(".SS {}\n{}\n.PP\n\\fB{}\\fR\n", escaped(c.name), escaped(c.help), escaped(usage_line(c)));
   text += options_text(c.options);
+  for (const CommandExample& example : examples_of(c.name))
+    text += fmt::format(".PP\n{}\n.nf\n    {}\n.fi\n", escaped(example.meaning), escaped(example.line));
   if (!c.notes.empty()) text += fmt::format(".PP\n.nf\n{}\n.fi\n", escaped(c.notes));
   return text;
 }

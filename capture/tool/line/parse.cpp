@@ -113,6 +113,12 @@ std::string unknown_option(const Command* c, const std::string& word) {
   return fmt::format("{} has no option {}{}", c ? c->name : "tapedeck", name, did_you_mean(name, names_of(options)));
 }
 
+std::string unknown_command(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const Command* known : all_commands()) names.push_back(known->name);
+  return fmt::format("there is no command '{}'{}", word, did_you_mean(word, names));
+}
+
 // A word too many: where it stands behind a lone option, it is meant as the value of that option.
 std::string word_too_many(const Command& c, const std::string& word, const Words& words) {
   const bool is_file = words.after.find_first_of("./") != std::string::npos;
@@ -150,20 +156,24 @@ std::string without_value(const CLI::ArgumentMismatch& e, const Command& c) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const Command* c = chosen.empty() ? nullptr : find_command(chosen[0]->get_name());
   const std::vector<std::string> rest = app.remaining(true);
+  if (!c && !rest.empty() && rest[0][0] != '-') refuse(c, unknown_command(rest[0]));  // the options behind it are its own
   for (const std::string& word : rest)
     if (word.size() > 1 && word[0] == '-') refuse(c, unknown_option(c, word));
-  if (!c) {
-    if (rest.empty()) refuse(c, "a command is missing; write: tapedeck COMMAND [ARGUMENTS]");
-    std::vector<std::string_view> names;
-    for (const Command* known : all_commands()) names.push_back(known->name);
-    refuse(c, fmt::format("there is no command '{}'{}", rest[0], did_you_mean(rest[0], names)));
-  }
+  if (!c) refuse(c, rest.empty() ? "a command is missing; write: tapedeck COMMAND [ARGUMENTS]" : unknown_command(rest[0]));
   if (dynamic_cast<const CLI::ExtrasError*>(&e) && !rest.empty()) refuse(c, word_too_many(*c, rest[0], words));
   if (const auto* mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&e)) refuse(c, without_value(*mismatch, *c));
   if (const std::string fault = excluded(*chosen[0], *c); !fault.empty()) refuse(c, fault);
   if (dynamic_cast<const CLI::RequiredError*>(&e))
     if (const std::string fault = missing(*chosen[0], *c); !fault.empty()) refuse(c, fault);
   refuse(c, e.what());
+}
+
+// `tapedeck help plan`, which other programs know, is `tapedeck plan --help`.
+Parsed help_on(const std::string& name) {
+  if (name.empty()) return {program_help(), nullptr};
+  const Command* const command = find_command(name);
+  if (!command) refuse(nullptr, unknown_command(name));
+  return {command_help(*command), nullptr};
 }
 
 }  // namespace
@@ -176,6 +186,7 @@ int count_own_words(int argc, char** argv) {
 }
 
 Parsed parse_line(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "help") return help_on(argc > 2 ? argv[2] : "");
   const int own = count_own_words(argc, argv);
   CLI::App app("", "tapedeck");
   app.require_subcommand(1);

@@ -44,6 +44,16 @@ std::string error_report(const std::string& command, const Failure& failure) {
   j["command"] = command.empty() ? Json(nullptr) : Json(command);
   j["code"] = failure.code;
   j["message"] = failure.message;
+  j["kind"] = failure.kind.empty() ? Json(nullptr) : Json(failure.kind);
+  j["file"] = failure.file.empty() ? Json(nullptr) : Json(failure.file);
+  j["line"] = failure.line > 0 ? Json(failure.line) : Json(nullptr);
+  if (const auto& e = failure.infeasible)
+    j["infeasible"] = {{"budget_bytes", e->budget_bytes()},
+                       {"floor_bytes", e->floor_bytes()},
+                       {"keep_all_peak_bytes", e->keep_all_peak_bytes()},
+                       {"node", e->node()},
+                       {"op", e->node_op()},
+                       {"live_bytes", e->node_bytes()}};
   return text_of(j);
 }
 

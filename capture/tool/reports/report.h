@@ -5,6 +5,7 @@
 #include <tapedeck/capture/measure/bench.h>
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/replay/eager_difference.h>
 #include <tapedeck/capture/replay/elements.h>
@@ -122,6 +123,10 @@ struct OffsetsSummary {
 struct Failure {
   int code = 0;  // the exit code
   std::string message;
+  std::string kind = {};  // the class of the error, "FileError"; empty if it is none of this library
+  std::string file = {};  // the place of the user's call, which captures store; empty and 0 if it is not known
+  int line = 0;
+  std::optional<InfeasiblePlanError> infeasible = {};
 };
 std::string error_report(const std::string& command, const Failure& failure);  // `command` is empty if the line names none
 

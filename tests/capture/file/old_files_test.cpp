@@ -67,6 +67,7 @@ TEST(OldFiles, EveryVersionIsReadAndReplays) {
     const TapeFile file = load_tape(path);
     EXPECT_EQ(file.metadata.at("model"), "old_files_test");
     ASSERT_TRUE(file.plan);
+    EXPECT_EQ(file.plan->level, OptimizationLevel::all) << "the level of files from before plans said theirs";
 
     Floats w = kW;
     plain_step(&w);  // the file was written after the captured step had run

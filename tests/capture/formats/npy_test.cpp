@@ -90,8 +90,10 @@ TEST(Npy, RefusesBadHeaders) {
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 1, 1)}", 4, "rank above 8"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 4, "a size is too large"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", 0, "the array is too large"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 7, "it is cut off at byte"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 7, "f32[2] takes 8 bytes, 7 follow the header"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 9, "f32[2] takes 8 bytes, 9 follow the header"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 9,
+       "not a readable .npy file: f32[2] takes 8 bytes, 9 follow the header"},
   };
   for (const Bad& bad : cases) {
     const std::string message = message_of<FileError>([&] { parsed(npy(1, bad.header, std::string(bad.data, '\0'))); });

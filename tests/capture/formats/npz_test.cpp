@@ -6,6 +6,7 @@
 
 #include <tapedeck/tests/capture/temporary_folder.h>
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <cstdint>
@@ -112,6 +113,9 @@ TEST(Npz, SaysWhatItDoesNotRead) {
   expect_fault(zip_of({{"x.npy", npy_of("\1")}, {"x.npy", npy_of("\1")}}), "two arrays");
   expect_fault("no zip archive at all, but long enough", "no directory");
   expect_fault("PK", "too short");
+  const std::string whole = zip_of({{"x.npy", npy_of("\1\2")}});
+  for (std::size_t n : {whole.size() - 1, whole.size() - 22, whole.size() / 2})
+    expect_fault(whole.substr(0, n), fmt::format("it is cut off at byte {}: the directory at the end", n));
   EXPECT_THROW(load_npz(TemporaryFolder().file("missing.npz")), FileError);
   // A thousand entries of the directory that name the same data ask for a thousand times the memory of the file.
   const std::string one = zip_of({{"x.npy", npy_of(std::string(500, '\1'))}});

@@ -4,8 +4,11 @@
 #include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/capture/temporary_folder.h>
+
+#include <fmt/format.h>
 
 #include <cstring>
 
@@ -202,6 +205,43 @@ TEST(Safetensors, MissingAndOddFiles) {
   write_all(folder.file("empty"), "");
   EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("empty")); }).find("only 0 bytes long"),
             std::string::npos);
+}
+
+// Every beginning of a file says that it is cut off, and where.
+TEST(Safetensors, AFileThatIsCutOff) {
+  const TemporaryFolder folder;
+  save_safetensors(folder.file("whole"), {{"a", ones({3})}, {"b", ones({2, 2})}});
+  const std::string whole = read_all(folder.file("whole"));
+  std::uint64_t length = 0;
+  std::memcpy(&length, whole.data(), 8);
+  const std::size_t header = 8 + length;
+  ASSERT_EQ(header + 7 * sizeof(float), whole.size());
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    write_all(folder.file("cut"), whole.substr(0, n));
+    const std::string message = message_of<FileError>([&] { load_safetensors(folder.file("cut")); });
+    const std::string wanted =
+        n < 8        ? fmt::format("only {} bytes long; it is empty or cut off", n)
+        : n == 8     ? fmt::format("the file only {}", n)
+        : n < header ? fmt::format("it is cut off in its header: the header has {} bytes, the file only {}", header - 8, n)
+                     : fmt::format("it is cut off at byte {}, and its header describes {} bytes (", n, whole.size());
+    EXPECT_NE(message.find(wanted), std::string::npos) << message << "\nlacks " << wanted;
+  }
+  // A length without a header behind it is the beginning of another file.
+  write_all(folder.file("other"), std::string("\x40\0\0\0\0\0\0\0text", 12));
+  EXPECT_EQ(message_of<FileError>([&] { load_safetensors(folder.file("other")); }).find("cut off"), std::string::npos);
+}
+
+// The header describes as much as there is, or less: nothing is cut off, whatever else is wrong.
+TEST(Safetensors, OtherFaultsAreNotCalledCutOff) {
+  const TemporaryFolder folder;
+  for (const char* header :
+       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", R"({"a":{"dtype":"F8","shape":[4],"data_offsets":[0,4]}})",
+        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", R"({)"}) {
+    std::string length(8, '\0');
+    length[0] = static_cast<char>(std::string(header).size());
+    write_all(folder.file("w"), length + header + "1234");
+    EXPECT_EQ(message_of<FileError>([&] { load_safetensors(folder.file("w")); }).find("cut off"), std::string::npos) << header;
+  }
 }
 
 }  // namespace

@@ -6,13 +6,17 @@ rm -f ./*.tape ./*.graph
 # usage: 2
 expect 2; expect 2 frobnicate; expect 2 record; expect 2 plan; expect 2 plan --no-such-option x
 expect 2 frobnicate; said "there is no command 'frobnicate'"; expect 2 plna x.tape; said "did you mean 'plan'?"; said "tapedeck --help"
+expect 2 recrod mlp -o x.tape; said "there is no command 'recrod': did you mean 'record'?"; expect 2 --bugdet; said "tapedeck has no option --bugdet"
+expect 2 help plna; said "did you mean 'plan'?"; expect 0 help plan; cp out help; expect 0 plan --help; cmp -s out help || fail "help plan is not plan --help"
+expect 0 help; cp out help; expect 0 --help; cmp -s out help || fail "help is not --help"
 expect 2 plan --bugdet 5 x.tape; said "plan has no option --bugdet: did you mean '--budget'?"; said "tapedeck plan --help"
 expect 2 plan; said "FILE is missing; write: tapedeck plan [OPTIONS] FILE"; expect 2 record mlp; said "-o FILE.tape"; expect 2 opt --pass; said "--pass needs a value"
 expect 2 record nosuch -o x.tape; said "unknown model 'nosuch'"; said "cnn"; absent x.tape
+expect 2 record resnet81 -o x.tape; said "unknown model 'resnet81': did you mean 'resnet18'? The models are: "
 expect 2 record mlp --batch 0 -o x.tape; said "--batch: 0 is not in the range 1 to"; expect 2 record mlp --batch many -o x.tape; said "not a whole number"; expect 2 record mlp --optimizer foo -o x.tape
 expect 0 record mlp --batch 4 -o m.tape
 expect 2 plan m.tape --budget lots; said "'lots' is not a size"
-expect 2 plan m.tape --budget -5; expect 2 plan m.tape --budget 5PB; expect 2 plan m.tape --strategy best; expect 2 plan m.tape --align 48
+expect 2 plan m.tape --budget -5; expect 2 plan m.tape --budget 5PB; expect 2 plan m.tape --strategy best; expect 2 plan m.tape --strategy gredy; said "unknown strategy 'gredy': did you mean 'greedy'?"; expect 2 plan m.tape --align 48
 said "power of two"
 expect 2 replay m.tape --steps 0; expect 2 replay m.tape --input nosuch=zeros; said "has no input 'nosuch'; its inputs are: "; said "x, y"
 expect 2 replay m.tape --input x; expect 2 replay m.tape --input x=sometimes
@@ -21,9 +25,24 @@ expect 0 --help; answered "Exit codes"; expect 0 plan --help; expect 0 --version
 
 # files: 3
 expect 3 info missing.tape; said missing.tape
+expect 3 info n.tape; said "n.tape: cannot read: No such file or directory: did you mean 'm.tape'?"
+expect 3 info ./nowhere/n.tape; grep -q 'did you mean' err && fail "a file of another folder is suggested"
+expect 3 plan lenet; said "lenet is a model: record it first, by tapedeck record lenet -o lenet.tape"
+expect 3 bench lenett; said "lenett: there is no such file and no such model: did you mean 'lenet'?"
+expect 3 replay n.tape --dims batch=2; said "did you mean 'm.tape'?"
 expect 3 plan missing.graph; said missing.graph
 expect 3 replay m.tape --input x=@missing.npy; said missing.npy
 head -c 100 m.tape > short.tape; expect 3 info short.tape; said short.tape
+# a file that is cut off: where it ends, and where it should
+size=$(stat -c %s m.tape)
+for n in 100 $((size / 2)) $((size - 1)); do
+  head -c "$n" m.tape > cut.tape
+  for command in info verify plan replay print 'export dot' 'compare m.tape'; do
+    expect 3 $command cut.tape; said 'cut.tape: '; said 'it is cut off'; said "$n"
+  done
+done
+expect 3 info cut.tape; said "it is cut off at byte $((size - 1)), and its header describes $size bytes"
+printf 'graph g(%%x: f32[4]) {\n  %%y: f32[4] = exp(%%x)\n' > cut.graph; expect 3 plan cut.graph; said 'cut.graph:3:1: error'; said 'got the end of the text'
 : > empty.tape; expect 3 verify empty.tape
 head -c 4096 /dev/urandom > noise.tape; expect 3 info noise.tape
 cp m.tape flipped.tape; printf '\xff' | dd of=flipped.tape bs=1 seek=200000 conv=notrunc status=none

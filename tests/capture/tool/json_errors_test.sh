@@ -30,6 +30,16 @@ failed 3 replay m.tape --save no/such/folder.tape; failed 4 bench m.tape --budge
 printf 'graph g(%%l: f32[2,3]) {\n  %%k: i32[2] = full() {shape=[2], dtype=i32, value=7.0}\n  %%e: f32[] = cross_entropy(%%l, %%k)\n  return %%e\n}\n' > fault.graph
 failed 5 replay fault.graph
 
+# The error of a plan that does not fit has the numbers and the node of its message, and the place in the model's source.
+expect 4 replay m.tape --budget 1KiB --json
+python3 - << 'END' || fail "the error of a budget is not as it should be: $(cat out)"
+import json
+e = json.load(open("out"))
+i = e["infeasible"]
+assert i["budget_bytes"] == 1024 and 1024 < i["floor_bytes"] <= i["live_bytes"] and i["floor_bytes"] <= i["keep_all_peak_bytes"], i
+assert f"the floor is {i['floor_bytes']} bytes" in e["message"] and f"= {i['op']}(" in e["message"] and f"`%{i['node']}" in e["message"]
+assert e["kind"] == "InfeasiblePlanError" and e["message"].endswith(f"({e['file']}:{e['line']})"), e
+END
 # A plan that does not fit is an answer of its own.
 expect 4 plan m.tape --budget 1KiB --json; answered '"schema": "tapedeck.plan/1"'
 
@@ -41,7 +51,8 @@ for k in range(1, int(sys.argv[1]) + 1):
     text, lines = open(f"{k}.out").read(), open(f"{k}.err").read().splitlines()
     try:
         error = json.loads(text)
-        assert list(error) == ["schema", "command", "code", "message"]
+        assert list(error) == ["schema", "command", "code", "message", "kind", "file", "line"] + ["infeasible"] * (code == "4")
+        assert error["kind"] in {"2": ["UsageError", "TypeError"], "3": ["FileError"], "4": ["InfeasiblePlanError"], "5": ["ExecutionError"]}[code], error
         assert error["schema"] == "tapedeck.error/1" and error["code"] == int(code)
         assert error["command"] == (None if command in ("nosuch", "--nosuch") else command)
         assert "tapedeck: " + error["message"] in lines
