@@ -284,7 +284,8 @@ class NodeLinkReader {
   // A name of digits only would have to be quoted wherever it is typed.
   static std::string value_name(const ForeignNode& node) {
     if (!node.name.empty()) return node.name;
-    return node.id.front() == '"' && node.id.size() > 2 ? node.id.substr(1, node.id.size() - 2) : "n" + node.id;
+    if (node.id.front() != '"') return "n" + node.id;
+    return node.id.size() > 2 ? node.id.substr(1, node.id.size() - 2) : "n";
   }
 
   JsonValue root_;

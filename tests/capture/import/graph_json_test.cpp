@@ -135,9 +135,36 @@ TEST(ImportGraphJson, TextThatIsNoGraph) {
   EXPECT_EQ(message_of("[]"), "g.json:1: error: an array where an object should be");
   EXPECT_EQ(message_of(R"({"nodes": [], "links": []})"), "g.json:1: error: the graph has no nodes");
   EXPECT_EQ(message_of(R"({"nodes": {}, "links": []})"), "g.json:1: error: \"nodes\" is an object and not an array");
+  EXPECT_EQ(message_of(R"({"nodes": [5], "links": []})"), "g.json:1: error: node 0 of the list is 5 and not an object");
+  EXPECT_EQ(message_of(R"({"nodes": [{}], "links": []})"),
+            "g.json:1: error: node 0 of the list has neither \"id\" nor \"name\"");
   EXPECT_MENTIONS(message_of(std::string(kChain).substr(0, 300)), "g.json: error: not JSON at byte 301");
   EXPECT_MENTIONS(message_of(std::string(100000, '[')), "nested deeper than 16");
   EXPECT_MENTIONS(message_of(chain_with("\"id\": 0", "\"id\": 0, \"id\": 1")), "key \"id\" appears twice");
+}
+
+TEST(ImportGraphJson, MessagesShowValuesOfEveryKind) {
+  for (const char* value : {"null", "true", "false", "-1", "0.5", "\"many\""})
+    EXPECT_MENTIONS(message_of(chain_with("\"cost_ram\": 100", std::string("\"cost_ram\": ") + value)),
+                    std::string("\"cost_ram\" is ") + value + ";");
+  EXPECT_MENTIONS(message_of(chain_with("\"cost_ram\": 100", "\"cost_ram\": {}")), "is an object;");
+  const std::string message = message_of(chain_with("\"conv\"", "\"" + std::string(5000, 'x') + "\"") + "x");
+  EXPECT_LT(message.size(), 200u) << message;
+  EXPECT_LT(message_of(chain_with("\"cost_ram\": 100", "\"cost_ram\": \"" + std::string(5000, 'x') + "\"")).size(), 300u);
+}
+
+TEST(ImportGraphJson, NamesThatAreMissing) {
+  const Graph g = import_graph_json(R"({"graph": 5, "nodes": [{"name": "", "cost_ram": 1, "cost_cpu": 1},
+      {"id": 9, "cost_ram": 1, "cost_cpu": 1}, {"id": 4, "name": 7, "cost_ram": 1, "cost_cpu": 1}], "links": []})",
+                                    "a/.json");
+  EXPECT_EQ(print(g), laid_out(R"(graph main() {
+  %n: u8[1] = opaque() {us=1.0}
+  %n9: u8[1] = opaque() {us=1.0}
+  %n4: u8[1] = opaque() {us=1.0}
+  %end: u8[0] = opaque(%n, %n9, %n4) {us=0.0}
+  return %end
+}
+)"));
 }
 
 TEST(ImportGraphJson, ManyLargeNodesAreTooMuch) {

@@ -330,6 +330,9 @@ TEST(ImportSimrd, EveryFaultIsSaidWithItsLine) {
       {x + call("f", {"x"}, {{"y", 4, -2}}, 1), "ALIAS: \"ALIAS\" is \"-2\"; it must be -1 or the number of an argument"},
       {x + call("f", {"x"}, {{"y", 4}}, -1),
        "CALL: \"TIME\" is \"-1\"; it must be a whole number of nanoseconds from 0 to 10^18"},
+      {x + call("f", {"x"}, {{"y", 4}}, 1) + constant("y", 1), "t.log:6: error: the name \"y\" was defined on line 3"},
+      {x + call("f", {"x"}, {}, 1) + "{\"INSTRUCTION\":\"MEMORY\",\"MEMORY\":\"4\",\"NAME\":\"y\"}", "MEMORY stands behind no"},
+      {x + call("f", {}, {{"y", 4, 0}}, 1), "ALIAS: 0 is the number of no argument; line 3 has 0"},
       {x + mutate("f_", {"x"}, {1}, 1), "MUTATE: \"MUTATE\" holds 1; it must be the number of one of its 1 arguments"},
       {x + mutate("f_", {"x"}, {-1}, 1), "MUTATE: \"MUTATE\" holds -1"},
       {x + "{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":\"x\",\"RESULT\":[],\"TIME\":\"1\"}",
@@ -339,6 +342,16 @@ TEST(ImportSimrd, EveryFaultIsSaidWithItsLine) {
       {x + "{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"x\",\"ALIAS\":\"-1\"}", "ALIAS stands behind no result of a CALL"},
   };
   for (const auto& f : faults) EXPECT_MENTIONS(message_of(f.text), f.message);
+}
+
+TEST(ImportSimrd, NamesThatAreEmptyAndSizesThatAddUpToTooMuch) {
+  const Graph g = import_simrd(constant("", 8) + call("", {""}, {{"y", 0}}, 1), "traces/.log").graph;
+  EXPECT_EQ(g.name.str(), "main");
+  EXPECT_EQ(g.value_name(0), "constant");
+  EXPECT_EQ(print(parse(print(g))), print(g));
+  std::string text;
+  for (int i = 0; i < (1 << 14) + 1; ++i) text += constant(std::to_string(i), std::int64_t{1} << 46);
+  EXPECT_EQ(message_of(text), "t.log:32769: error: all values up to here hold more than 2^60 bytes");
 }
 
 // A trace that is cut off anywhere is read up to a whole line, or refused; nothing else.
