@@ -44,12 +44,6 @@ struct PlanCommandOptions {
   bool json = false;
 };
 
-std::vector<std::string> strategy_names() {
-  std::vector<std::string> names = {"auto", "none"};
-  for (const StrategyEntry* strategy : all_strategies()) names.push_back(strategy->name);
-  return names;
-}
-
 std::vector<Option> memory_options(PlanCommandOptions& o) {
   return {
       file_argument(&o.file),

@@ -4,7 +4,7 @@
 
 expect 0 --help; quiet
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
-[ "$(wc -l < commands)" = 23 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
+[ "$(wc -l < commands)" = 24 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
 for shell in bash zsh fish; do
   expect 0 completions $shell; quiet; cp out script.$shell
 done
@@ -75,6 +75,7 @@ complete_words --load lib.so rec; offers record
 complete_words plan --st; [ "$(cat offers)" = --strategy ] || fail "--st is completed to $(cat offers)"
 complete_words plan --strategy ''; offers regions; offers auto
 complete_words plan --strategy = g; [ "$(cat offers)" = greedy ] || fail "--strategy=g is completed to $(cat offers)"
+complete_words sweep --strategies ''; offers all; offers greedy; complete_words sweep one --svg one; offers one.tape
 complete_words plan one; offers one.tape
 complete_words plan --explain ''; offers peak
 complete_words plan -o one; offers one.tape
