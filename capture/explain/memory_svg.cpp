@@ -3,7 +3,7 @@
 #include <tapedeck/capture/explain/memory_svg.h>
 
 #include <tapedeck/capture/explain/memory_map.h>
-#include <tapedeck/capture/formats/json.h>
+#include <tapedeck/capture/explain/svg_parts.h>
 #include <tapedeck/capture/plan/arena_chunks.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -24,55 +24,9 @@ constexpr std::size_t kMostBoxes = 4000;                          // drawn by th
 constexpr std::size_t kMostLabels = 80;
 constexpr double kCharWidth = 6.4, kLabelHeight = 12;
 
-// Text that XML accepts: valid UTF-8 without control characters.
-std::string escaped(const std::string& text) {
-  std::string out, sound = to_utf8(text);
-  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})  // characters that XML does not know
-    for (std::size_t at; (at = sound.find(none)) != std::string::npos;) sound.replace(at, 3, "\xEF\xBF\xBD");
-  for (const char c : sound) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 std::string fill_of(MemoryRole role) {
   if (role == MemoryRole::recomputed) return "url(#hatch)";
   return fmt::format("#{:06x}", memory_role_colour(role));
-}
-
-struct Unit {
-  const char* name;
-  double bytes;
-};
-
-Unit unit_for(std::int64_t most) {
-  constexpr Unit units[] = {{"GiB", 1024.0 * 1024 * 1024}, {"MiB", 1024.0 * 1024}, {"KiB", 1024.0}};
-  for (const Unit& u : units)
-    if (static_cast<double>(most) >= 2 * u.bytes) return u;
-  return {"bytes", 1};
-}
-
-// 1, 2 or 5 times a power of ten, so that about `wanted` of them make `most`.
-double tick_step(double most, int wanted) {
-  const double rough = std::max(most / wanted, 1e-9), power = std::pow(10.0, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= rough) return factor * power;
-  return 10 * power;
 }
 
 // Boxes smaller than a pixel, or beyond the limit: pixels of one role, joined to rectangles.
@@ -157,7 +111,8 @@ class Painter {
   double y_of(double bytes) const { return height_ - bytes / (static_cast<double>(most_) * 1.04) * height_; }
 
   void text(double x, double y, const std::string& what, const char* anchor = "start", const char* extra = "") {
-    svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, extra, escaped(what));
+    svg_ +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, extra, xml_text(what));
   }
 
   void begin() {
@@ -176,7 +131,7 @@ class Painter {
   }
 
   void axes() {
-    const Unit unit = unit_for(most_);
+    const SizeUnit unit = unit_for(most_);
     const double top = static_cast<double>(most_) * 1.04 / unit.bytes, step = tick_step(top, 8);
     for (double at = 0; at <= top; at += step) {
       const double y = y_of(at * unit.bytes);
@@ -235,7 +190,7 @@ class Painter {
     svg_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"{}><title>{}</title></rect>\n", d.x0,
         d.y0, d.x1 - d.x0, d.y1 - d.y0, fill_of(b.role),
-        outlined ? " stroke=\"#000\" stroke-opacity=\"0.5\" stroke-width=\"0.7\"" : "", escaped(about));
+        outlined ? " stroke=\"#000\" stroke-opacity=\"0.5\" stroke-width=\"0.7\"" : "", xml_text(about));
   }
 
   std::string place_text(std::int64_t offset) const {

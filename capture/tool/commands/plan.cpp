@@ -54,12 +54,6 @@ constexpr const char* kPatterns =
     "  trait:NAME      values made by ops of that trait, which `tapedeck ops --json` lists: trait:random\n"
     "  region:NUMBER   values made in that checkpoint region\n";
 
-std::vector<std::string> strategy_names() {
-  std::vector<std::string> names = {"auto", "none"};
-  for (const StrategyEntry* strategy : all_strategies()) names.push_back(strategy->name);
-  return names;
-}
-
 std::vector<Option> memory_options(PlanCommandOptions& o) {
   return {
       file_argument(&o.file),

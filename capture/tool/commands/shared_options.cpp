@@ -1,6 +1,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/capture/record/model_registry.h>
 
 namespace tapedeck::tool {
@@ -78,5 +79,11 @@ std::vector<std::string> pass_names() {
 }
 
 std::vector<std::string> device_names() { return {"cpu", "cuda"}; }
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names = {"auto", "none"};
+  for (const StrategyEntry* strategy : all_strategies()) names.push_back(strategy->name);
+  return names;
+}
 
 }  // namespace tapedeck::tool

@@ -24,5 +24,6 @@ std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
 std::vector<std::string> model_names();
 std::vector<std::string> pass_names();
 std::vector<std::string> device_names();
+std::vector<std::string> strategy_names();  // auto and none too
 
 }  // namespace tapedeck::tool

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
+#include <tapedeck/capture/planner/tradeoff.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/replay/eager_difference.h>
 #include <tapedeck/capture/replay/elements.h>
@@ -139,6 +140,7 @@ std::string info_report(const std::string& path, const TapeFile& file, const Dim
 std::string calibrate_report(const std::string& path, const Calibration& calibration);  // cost_report.cpp
 std::string cost_check_report(const std::vector<CostCheck>& files);                     // cost_report.cpp
 std::string offsets_report(const OffsetsSummary& summary);                              // offsets_report.cpp
+std::string sweep_report(const Tradeoff& found);                                        // sweep_report.cpp
 std::string record_report(const std::string& path, const Captured& captured);
 std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt,
                             const std::vector<ValueId>& gradients, const std::string& text);

@@ -75,6 +75,7 @@ complete_words --load lib.so rec; offers record
 complete_words plan --st; [ "$(cat offers)" = --strategy ] || fail "--st is completed to $(cat offers)"
 complete_words plan --strategy ''; offers regions; offers auto
 complete_words plan --strategy = g; [ "$(cat offers)" = greedy ] || fail "--strategy=g is completed to $(cat offers)"
+complete_words sweep --strategies ''; offers all; offers greedy; complete_words sweep one --svg one; offers one.tape
 complete_words plan one; offers one.tape
 complete_words plan --explain ''; offers peak
 complete_words plan -o one; offers one.tape

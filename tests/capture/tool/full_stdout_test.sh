@@ -12,6 +12,7 @@ arguments_of() {
   case $1 in
     record) echo record mlp --abstract -o r.tape ;;
     info | print | verify | plan) echo "$1 m.tape" ;;
+    sweep) echo sweep m.tape --points 2 --strategies none ;;
     replay | bench) echo "$1 m.tape --threads 1" ;;
     offsets) echo offsets list.csv ;;
     calibrate) echo calibrate --check m.tape ;;

@@ -20,11 +20,11 @@ while read -r command; do failed 2 "$command" --nosuch; done < commands
 failed 2 nosuch; failed 2 --nosuch
 
 # Files, budgets, values, kernels.
-for command in info print verify plan replay opt; do failed 3 $command missing.tape; done
+for command in info print verify plan sweep replay opt; do failed 3 $command missing.tape; done
 failed 3 bench missing.tape --threads 1; failed 3 calibrate --check missing.tape; failed 3 offsets missing.csv; failed 3 import graph missing.json; failed 2 import dot missing.json
 failed 3 reduce missing.tape --check true; failed 3 gradient missing.tape --of y --wrt x
 failed 2 record nosuch -o r.tape; failed 3 record mlp --abstract -o no/such/folder.tape
-failed 2 opt m.tape --pass nosuch; failed 2 plan m.tape --budget lots; failed 2 gradient m.tape --of nosuch --wrt x
+failed 2 opt m.tape --pass nosuch; failed 2 plan m.tape --budget lots; failed 2 sweep m.tape --points 1; failed 3 sweep m.tape --points 2 --svg no/such/folder.svg; failed 2 gradient m.tape --of nosuch --wrt x
 failed 3 plan m.tape -o no/such/folder.tape; failed 3 plan m.tape --csv no/such/folder.csv
 failed 3 replay m.tape --save no/such/folder.tape; failed 4 bench m.tape --budget 1KiB --threads 1
 printf 'graph g(%%l: f32[2,3]) {\n  %%k: i32[2] = full() {shape=[2], dtype=i32, value=7.0}\n  %%e: f32[] = cross_entropy(%%l, %%k)\n  return %%e\n}\n' > fault.graph
