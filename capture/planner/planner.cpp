@@ -1,8 +1,8 @@
 // make_plan: the planner as a list of stages. Each stage is a file of this folder, and Planning (planning.h) is all that they
 // share.
 //
-//     captured graph --> prepare --> order --> rematerialize --> choose --> place --> segment --> check --> Plan
-//                        1 graph     orders    candidates        1          offsets   tasks
+//     captured graph --> prepare --> wish --> order --> rematerialize --> choose --> place --> segment --> check --> Plan
+//                        1 graph     1 graph  orders    candidates        1          offsets   tasks
 #include <tapedeck/capture/planner/planner.h>
 
 #include <tapedeck/capture/check/check_plan.h>
@@ -12,6 +12,7 @@
 #include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/planner/recompute_wished.h>
 
 #include <tapedeck/engine/eager/settings.h>
 
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace tapedeck {
@@ -53,6 +55,27 @@ std::vector<std::string> unchanged_state(const Graph& captured, const Graph& pla
   return names;
 }
 
+// The graph with the clones that wishes ask for, or the same graph.
+Recomputed write_wishes(Graph graph, Planning* planning) {
+  const PlanOptions& how = planning->options;
+  Recomputed wished;
+  if (!wishes_to_recompute(how.wishes)) {
+    wished.graph = std::move(graph);
+    return wished;
+  }
+  wished = wished_clones(graph, how);
+  wished.graph = planning->passes.run(
+      "wishes", std::move(graph), [&](Graph) { return std::move(wished.graph); }, PassRunner::Need::always);
+  return wished;
+}
+
+// What the user wished for is a choice that was made first; its price is over the cost of keeping everything.
+void note_wished(Recomputed wished, Plan* plan) {
+  plan->keep_all_cost_us -= wished.cost_us;
+  plan->decisions.insert(plan->decisions.begin(), std::make_move_iterator(wished.decisions.begin()),
+                         std::make_move_iterator(wished.decisions.end()));
+}
+
 // The last stage. Clones that stand in the captured graph are not the planner's, so they are not judged.
 void check(const Graph& captured, const Plan& plan) {
   std::vector<std::string> violations = check_plan(plan);
@@ -71,8 +94,11 @@ Plan plan_in_stages(const Graph& captured, const PlanOptions& options, Looks loo
   Graph graph = prepare(captured, &planning.passes, options.sharing);
   check_wishes_name_something(options.wishes, captured, graph);
 
+  // Wish: the values that the user wants computed again are, before any choice is made.
+  Recomputed wished = write_wishes(std::move(graph), &planning);
+
   // Order: look for orders of the nodes that keep few bytes alive, and for joins whose parts can lie in place.
-  find_orders(std::move(graph), &planning);
+  find_orders(std::move(wished.graph), &planning);
 
   // Rematerialize: in each order every strategy chooses values to compute again; each point on its way is a candidate.
   rematerialize(&planning);
@@ -89,6 +115,7 @@ Plan plan_in_stages(const Graph& captured, const PlanOptions& options, Looks loo
                           &planning.passes, std::move(placed.layout));
   planning.watch.check();  // a search that was cancelled ends with the best it has, which is no plan to hand out
   note_choice(choice, planning, &plan);
+  note_wished(std::move(wished), &plan);
   plan.unchanged_state = unchanged_state(captured, plan.graph);
 
   // Check: judge the plan, where checks are on.
