@@ -24,8 +24,8 @@ PlacedCandidate CandidateLayouts::greedy(const Candidate& candidate) const {
   return placed;
 }
 
-// Plans that a search found lie close together in cost, so that a few bytes lost by placement would hand a budget a dearer plan:
-// they get a short search.
+// Plans that a search found lie close together in cost, so that a few bytes lost by placement would hand a budget a dearer
+// plan: they get a short search.
 PlacedCandidate CandidateLayouts::first(const Candidate& candidate) const {
   PlacedCandidate placed = greedy(candidate);
   if (!candidate.is_improved() || placed.peak <= candidate.live_peak) return placed;

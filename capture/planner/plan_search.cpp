@@ -25,7 +25,8 @@ PlanOptions checked(PlanOptions options) {
 
 // The stages keep references to the graph and the options, so all three stay where they are.
 struct PlanSearch::Prepared {
-  Prepared(const Graph& captured, const PlanOptions& how) : options(checked(how)), graph(captured), stages(graph, options, LookFor::budgets) {}
+  Prepared(const Graph& captured, const PlanOptions& how)
+      : options(checked(how)), graph(captured), stages(graph, options, LookFor::budgets) {}
 
   const PlanOptions options;
   const Graph graph;

@@ -1,7 +1,8 @@
 // Each stage is a file of this folder, and Planning (planning.h) is all that they share.
 //
-//     captured graph --> prepare --> order --> rematerialize --> limits      budget --> choose --> place --> segment --> check
-//                        1 graph     orders    candidates        floor                  1          offsets   tasks       Plan
+//     captured graph --> prepare --> wish --> order --> rematerialize --> limits    budget --> choose --> place --> segment -->
+//     check
+//                        1 graph     1 graph  orders    candidates        floor                1          offsets   tasks Plan
 #include <tapedeck/capture/planner/plan_stages.h>
 
 #include <tapedeck/capture/check/check_plan.h>
@@ -48,6 +49,26 @@ std::vector<std::string> unchanged_state(const Graph& captured, const Graph& pla
   return names;
 }
 
+// The graph with the clones that wishes ask for, or the same graph.
+Recomputed write_wishes(Graph graph, Planning* planning) {
+  const PlanOptions& how = planning->options;
+  Recomputed wished;
+  if (!wishes_to_recompute(how.wishes)) {
+    wished.graph = std::move(graph);
+    return wished;
+  }
+  wished = wished_clones(graph, how);
+  wished.graph = planning->passes.run(
+      "wishes", std::move(graph), [&](Graph) { return std::move(wished.graph); }, PassRunner::Need::always);
+  return wished;
+}
+
+// What the user wished for is a choice that was made first; its price is over the cost of keeping everything.
+void note_wished(const Recomputed& wished, Plan* plan) {
+  plan->keep_all_cost_us -= wished.cost_us;
+  plan->decisions.insert(plan->decisions.begin(), wished.decisions.begin(), wished.decisions.end());
+}
+
 // The last stage. Clones that stand in the captured graph are not the planner's, so they are not judged.
 void check(const Graph& captured, const Plan& plan) {
   std::vector<std::string> violations = check_plan(plan);
@@ -69,8 +90,11 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
   Graph graph = prepare(captured, &planning_.passes, options.sharing);
   check_wishes_name_something(options.wishes, captured, graph);
 
+  // Wish: the values that the user wants computed again are, before any choice is made.
+  wished_ = write_wishes(std::move(graph), &planning_);
+
   // Order: look for orders of the nodes that keep few bytes alive, and for joins whose parts can lie in place.
-  find_orders(std::move(graph), &planning_);
+  find_orders(std::exchange(wished_.graph, {}), &planning_);
 
   // Rematerialize: in each order every strategy chooses values to compute again; each point on its way is a candidate.
   rematerialize(&planning_);
@@ -92,6 +116,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget) {
                           &planning_.passes, std::move(placed.layout));
   planning_.watch.check();  // a search that was cancelled ends with the best it has, which is no plan to hand out
   note_choice(choice, planning_, &plan);
+  note_wished(wished_, &plan);
   plan.unchanged_state = unchanged_state(captured_, plan.graph);
   plan.level = options_.level;
 

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/planner/bound_cost.h>
 #include <tapedeck/capture/planner/choose_candidate.h>
 #include <tapedeck/capture/planner/planning.h>
+#include <tapedeck/capture/planner/recompute_wished.h>
 
 #include <cstdint>
 
@@ -13,8 +14,8 @@ namespace tapedeck {
 
 class PlanStages {
  public:
-  // Everything that no budget changes. Both references outlive this object. Throws as make_plan. Only what has looked for budgets
-  // may be asked for one.
+  // Everything that no budget changes. Both references outlive this object. Throws as make_plan. Only what has looked for
+  // budgets may be asked for one.
   PlanStages(const Graph& captured, const PlanOptions& options, LookFor look_for);
 
   const Limits& limits() const { return limits_; }
@@ -30,6 +31,7 @@ class PlanStages {
   const Graph& captured_;
   const PlanOptions& options_;
   Planning planning_;
+  Recomputed wished_;  // its graph is the first order's by now
   Limits limits_;
   BoundedCosts bounds_;
 };

@@ -1,4 +1,4 @@
-// From a captured graph to a Plan: prepare, order, rematerialize, choose, place, segment, check.
+// From a captured graph to a Plan: prepare, wish, order, rematerialize, choose, place, segment, check.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

@@ -19,7 +19,11 @@ namespace tapedeck {
 struct Planning {
   Planning(const PlanOptions& how, LookFor what, Looks looks)
       : options(how),
-        look_for(what), effort(how), watch{how.cancel, how.progress}, passes({.level = how.level}, looks), layouts(how, watch) {
+        look_for(what),
+        effort(how),
+        watch{how.cancel, how.progress},
+        passes({.level = how.level}, looks),
+        layouts(how, watch) {
     passes.cancel_by(how.cancel);
   }
   Planning(const Planning&) = delete;

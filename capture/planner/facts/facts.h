@@ -57,8 +57,8 @@ struct Facts {
   bool may_keep(ValueId root, NodeId from, NodeId to) const {
     return given_up.empty() || !given_up[root] || !wishes_apart(from, to);
   }
-  // Whether wishes to compute again count between these stages: between forward and a later phase; in a graph of one phase,
-  // across more than two stages.
+  // Whether wishes to compute again count between these stages: between forward and a later phase; in a graph without
+  // backward, across more than two stages.
   bool wishes_apart(NodeId from, NodeId to) const {
     return runs_later.empty() ? to - from > kNear : !runs_later[from] && runs_later[to];
   }
@@ -80,7 +80,7 @@ struct Facts {
   // What wishes say (planner/honour_wishes.h); empty: no wish says it.
   std::vector<char> kept_node;   // by node
   std::vector<char> given_up;    // by root: it is to be computed again
-  std::vector<char> runs_later;  // by node: in a phase after forward; empty too if the graph has one phase
+  std::vector<char> runs_later;  // by node: in a phase after forward; empty too if the graph has no backward
   std::vector<ValueId> read_lists, made;
   std::vector<RootPair> pairs;
   std::vector<std::int32_t> read_first, made_first, pair_first;

@@ -58,7 +58,8 @@ bool GiveUp::have(ValueId root, Recipe* recipe) {
   const Schedule::Presence at = schedule_.presence(root, stage);
   if (at.here || at.kept) return true;
   if (may_keep_longer(root, at, recipe)) return true;
-  if (ways_.hoist && at.next_makes && has_room(stage + 1, at.next - 1, facts_.bytes[root])) {
+  if (ways_.hoist && at.next_makes && facts_.may_keep(root, stage, at.next) &&
+      has_room(stage + 1, at.next - 1, facts_.bytes[root])) {
     recipe->hoisted.push_back({at.next, maker, false});
     recipe->cost -= facts_.cost[maker];
   }
@@ -68,7 +69,7 @@ bool GiveUp::have(ValueId root, Recipe* recipe) {
 // Keeping an operand from its last reader on costs no time. Across the limit it must be small against what is given up.
 bool GiveUp::may_keep_longer(ValueId root, const Schedule::Presence& at, Recipe* recipe) const {
   const std::int64_t bytes = facts_.bytes[root];
-  if (at.previous == kNone) return false;
+  if (at.previous == kNone || !facts_.may_keep(root, at.previous, recipe->stage)) return false;
   if (bytes == 0) return true;
   if (at.previous < limit_.stage) {
     const std::int64_t given_up = facts_.bytes[facts_.graph->nodes[recipe->clones.front()].first_output];

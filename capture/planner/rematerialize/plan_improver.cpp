@@ -140,7 +140,7 @@ void PlanImprover::clean_up(std::int64_t live_bytes) {
 }
 
 void PlanImprover::take_back_some() {
-  std::vector<Step> runs = repeated_runs(schedule_);
+  std::vector<Step> runs = repeated_runs(facts_, schedule_);
   double total = 0;
   for (const Step& run : runs) total += facts_.cost[run.node];
   for (std::int64_t left = 1 + random_.below(kMostRuined); left > 0 && !runs.empty(); --left) {
@@ -150,7 +150,7 @@ void PlanImprover::take_back_some() {
     const Step run = runs[i];
     total -= facts_.cost[run.node];
     runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!schedule_.has_run(run.stage, run.node) || !schedule_.runs_before(run.stage, run.node)) continue;
+    if (!may_take_back(run, facts_, schedule_)) continue;
     take_back(run, &schedule_);
     for (ValueId v : facts_.makes(run.node)) {
       forbidden_[v] = 1;

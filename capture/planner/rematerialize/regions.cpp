@@ -8,6 +8,8 @@
 // well if it cannot be made again: an effect is in the way, or a state that it reads has been overwritten by then.
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
+#include <tapedeck/capture/analysis/phases.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +26,7 @@ class RegionChooser {
       : facts_(facts),
         watch_(watch),
         graph_(*facts.graph),
+        run_phases_(run_phases(graph_)),
         schedule_(facts),
         readers_(graph_.values.size()),
         chosen_(graph_.nodes.size(), kNone),
@@ -36,8 +39,7 @@ class RegionChooser {
     choices_.points.push_back({0, 0, schedule_.peak().bytes});
     std::map<std::int32_t, std::vector<NodeId>> regions;
     for (NodeId n = 0; n < graph_.node_count(); ++n)
-      if (graph_.nodes[n].origin.phase == Phase::forward && graph_.nodes[n].origin.region >= 0)
-        regions[graph_.nodes[n].origin.region].push_back(n);
+      if (!later_phase(n) && graph_.nodes[n].origin.region >= 0) regions[graph_.nodes[n].origin.region].push_back(n);
     for (const auto& [region, nodes] : regions) recompute(region, nodes);
     choices_.journal = schedule_.journal();
     choices_.points.push_back(
@@ -46,7 +48,12 @@ class RegionChooser {
   }
 
  private:
-  bool later_phase(NodeId n) const { return graph_.nodes[n].origin.phase != Phase::forward; }
+  // A node that a wish of the user has put just before its reader, as a clone or not, is not made again for that reader.
+  bool later_phase(NodeId n) const {
+    const Node& node = graph_.nodes[n];
+    const bool was_put = node.origin.clone || node.n_after > 0;
+    return node.origin.phase != Phase::forward || (was_put && run_phases_[n] != Phase::forward);
+  }
 
   // Whether v stays stored, because a forward node outside of its checkpoint region reads it.
   bool is_region_output(ValueId v, std::int32_t region) const {
@@ -145,14 +152,16 @@ class RegionChooser {
   // The values that the region reads, and those of its outputs that are there at `stage`, are kept for it.
   bool must_be_made_again(ValueId root, std::int32_t region, NodeId stage) const {
     const Origin& origin = graph_.nodes[graph_.values[root].node].origin;
-    if (origin.phase != Phase::forward || origin.region != region) return false;
     const Schedule::Presence there = schedule_.presence(root, stage);
+    if (!there.here && !there.kept && there.previous != kNone && !facts_.may_keep(root, there.previous, stage)) return true;
+    if (later_phase(graph_.values[root].node) || origin.region != region) return false;
     return !is_region_output(root, region) || !(there.kept || there.here);
   }
 
   const Facts& facts_;
   const Watch& watch_;
   const Graph& graph_;
+  const std::vector<Phase> run_phases_;  // by node
   Schedule schedule_;
   std::vector<std::vector<NodeId>> readers_;  // by root
   std::vector<std::int32_t> chosen_;          // by node: the region it is run again for

@@ -140,7 +140,7 @@ class Search {
 
   void take_back_each(const Changes& plan, Schedule* schedule, std::vector<std::int64_t>* waiting) {
     make_steps(steps_between(changes_of(*schedule), plan), schedule);
-    for (const Step& run : repeated_runs(*schedule)) {
+    for (const Step& run : repeated_runs(facts_, *schedule)) {
       const std::size_t before = schedule->journal().size();
       take_back(run, schedule);
       Changes changes = changes_of(*schedule);

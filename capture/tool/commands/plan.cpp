@@ -29,10 +29,11 @@ struct PlanCommandOptions {
   std::string budget;  // "64MiB", "1.5GB", "4096", "50%"
   std::string chunk;   // most bytes of one block of the arena; empty: the arena is one block
   std::string strategy = "auto";
-  std::string order = "auto";     // or "recorded"
-  int level = 2;                  // of the passes that run first
-  std::vector<std::string> keep;  // patterns of wishes
-  std::int64_t align = -1;        // -1: the alignment of the device
+  std::string order = "auto";                // or "recorded"
+  int level = 2;                             // of the passes that run first
+  std::vector<std::string> keep, recompute;  // patterns
+  std::vector<std::string> wishes;           // "--keep" and "--recompute" in their order
+  std::int64_t align = -1;                   // -1: the alignment of the device
   std::string device = "cpu";
   std::string output;
   int threads = 1;
@@ -47,7 +48,7 @@ struct PlanCommandOptions {
 };
 
 constexpr const char* kPatterns =
-    "\nPatterns of --keep:\n"
+    "\nPatterns of --keep and --recompute:\n"
     "  NAME            values of that name; * stands for any characters and ? for one: 'h*'\n"
     "  module:PATH     values made in that module and in modules inside it: module:encoder\n"
     "  op:NAME         values that the op makes: op:matmul\n"
@@ -79,7 +80,16 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
        .metavar = "PATTERN",
        .to = &o.keep,
        .help = "Never compute these values again; the patterns are below.",
-       .group = "Memory"},
+       .group = "Memory",
+       .turns = &o.wishes},
+      {.name = "--recompute",
+       .metavar = "PATTERN",
+       .to = &o.recompute,
+       .help = "Compute these values again in backward instead of keeping them. Of --keep and --recompute the last one that "
+               "names a "
+               "value counts.",
+       .group = "Memory",
+       .turns = &o.wishes},
       chunk_option(&o.chunk, "Allocate the arena"),
       {.name = "--align",
        .metavar = "BYTES",
@@ -207,6 +217,14 @@ void check_files(const PlanCommandOptions& options) {
   if (!options.picture.empty()) check_picture(options.picture);
 }
 
+std::vector<Wish> wishes_of(const PlanCommandOptions& options) {
+  std::vector<Wish> wishes;
+  auto keep = options.keep.begin(), recompute = options.recompute.begin();
+  for (const std::string& name : options.wishes)
+    wishes.push_back(name == "--keep" ? Wish{WishKind::keep, *keep++} : Wish{WishKind::recompute, *recompute++});
+  return wishes;
+}
+
 int run(const PlanCommandOptions& options) {
   const StopAtInterrupt stop;
   check_files(options);
@@ -214,7 +232,7 @@ int run(const PlanCommandOptions& options) {
   read_budget(options.budget, &how);
   how.strategy = strategy_named(options.strategy);
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
-  for (const std::string& pattern : options.keep) how.wishes.push_back({WishKind::keep, pattern});
+  how.wishes = wishes_of(options);
   how.level = static_cast<OptimizationLevel>(options.level);
   how.alignment = options.align;
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;

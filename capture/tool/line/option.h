@@ -36,6 +36,8 @@ struct Option {
   double least = 0, most = 0;                     // of a number; no limits if both are 0
   std::string excludes = {};                      // the name of an option that cannot stand beside it
   std::string bare = {};                          // the value of the option if none of its choices follows
+  // Receives the name of the option each time that it stands on the line. Options that share it are known in their order.
+  std::vector<std::string>* turns = nullptr;
 };
 
 bool is_argument(const Option& option);  // FILE

@@ -94,6 +94,16 @@ void hand_over(const Command& command, int from, int argc, char** argv) {
     if (takes_rest(o)) std::get<std::vector<std::string>*>(o.to)->assign(argv + from, argv + argc);
 }
 
+// ---- options whose order counts ----
+
+bool is_option_word(const Option& o, std::string_view word) { return word == o.name || word.starts_with(o.name + "="); }
+
+void note_turns(const Command& command, int argc, char** argv) {
+  for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i)
+    for (const Option& o : command.options)
+      if (o.turns && is_option_word(o, argv[i])) o.turns->push_back(o.name);
+}
+
 // ---- faults ----
 
 std::vector<std::string_view> names_of(const std::vector<Option>& options) {
@@ -206,6 +216,7 @@ Parsed parse_line(int argc, char** argv) {
   }
   const Command* const command = find_command(app.get_subcommands()[0]->get_name());
   hand_over(*command, own, argc, argv);
+  note_turns(*command, own, argv);
   return {"", command};
 }
 

@@ -4,6 +4,7 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/engine/value_named.h>
 
+#include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -172,6 +174,14 @@ TEST(WishesToKeep, OneResultKeepsTheNodeOfSeveral) {
   EXPECT_EQ(repeated(make_plan(graph, options)), std::set<std::string>{});
 }
 
+// A random program behind a first node that stays where it is: so a node that is moved bears the mark of it, an order edge.
+Graph random_program(unsigned seed) {
+  std::string text = test::RandomProgram(seed).text();
+  text.replace(text.find("{\n"), 2, "{\n  %first: u8[8] = opaque() {us=1.0}\n");
+  text.replace(text.find("  return "), 9, "  return %first, ");
+  return parse(text, "random");
+}
+
 class RandomWishes : public ::testing::TestWithParam<unsigned> {};
 
 // Every third value of the program, from another one on for each seed.
@@ -183,7 +193,7 @@ std::vector<Wish> wishes_for(const Graph& graph, WishKind kind, unsigned seed) {
 }
 
 TEST_P(RandomWishes, ToKeepAreHonouredInEveryPlan) {
-  const Graph graph = test::RandomProgram(GetParam()).graph();
+  const Graph graph = random_program(GetParam());
   const std::vector<Wish> wishes = wishes_for(graph, WishKind::keep, GetParam());
   for (Strategy strategy : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic})
     for (double percent : {-1, 0, 60, 85}) {
@@ -199,7 +209,224 @@ TEST_P(RandomWishes, ToKeepAreHonouredInEveryPlan) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomWishes, ::testing::Range(0u, 40u));
+// ---- values to compute again ----
+
+PlanOptions to_recompute(const char* pattern) {
+  PlanOptions options;
+  options.wishes = {{WishKind::recompute, pattern}};
+  options.ordering = Ordering::recorded;
+  return options;
+}
+
+// The nodes of the plan, a clone as "original'".
+std::string nodes_of(const Plan& plan) {
+  std::string text;
+  for (const Node& node : plan.graph.nodes)
+    text +=
+        (text.empty() ? "" : " ") + (node.origin.clone ? node.origin.of.str() + "'" : plan.graph.value_name(node.first_output));
+  return text;
+}
+
+Graph a_chain() {
+  return parse(R"(graph g(%x: f32[64]) {
+    %a: f32[64] = exp(%x)
+    %b: f32[64] = tanh(%a)
+    %c: f32[64] = exp(%b)
+    %s: f32[] = sum(%c) {axes=[0], keepdims=false}
+    %d: f32[64] = mul(%c, %c)      [phase=backward]
+    %e: f32[64] = mul(%d, %b)      [phase=backward]
+    %f: f32[64] = mul(%e, %a)      [phase=backward]
+    %g: f32[64] = mul(%f, %b)      [phase=update]
+    return %g, %s
+  })",
+               "chain");
+}
+
+TEST(WishesToRecompute, AValueIsMadeAgainForItsFirstReaderInALaterPhase) {
+  EXPECT_EQ(nodes_of(make_plan(a_chain(), to_recompute("b"))), "a b c s d b' e f g");
+  EXPECT_EQ(nodes_of(make_plan(a_chain(), to_recompute("?"))), "a b c s a' b' c' d e f g");
+  EXPECT_EQ(nodes_of(make_plan(a_chain(), to_recompute("op:tanh"))), "a b c s d b' e f g");
+  for (const char* none : {"x", "d", "g"})
+    EXPECT_EQ(nodes_of(make_plan(a_chain(), to_recompute(none))), "a b c s d e f g") << none;
+}
+
+TEST(WishesToRecompute, AValueWithoutAReaderInForwardIsMadeLaterInstead) {
+  const Graph graph = parse(R"(graph g(%x: f32[64]) {
+    %a: f32[64] = exp(%x)
+    %b: f32[64] = tanh(%x)
+    %c: f32[64] = mul(%b, %b)      [phase=backward]
+    %d: f32[64] = mul(%c, %a)      [phase=backward]
+    return %d
+  })",
+                            "later");
+  const Plan plan = make_plan(graph, to_recompute("a"));
+  EXPECT_EQ(nodes_of(plan), "b c a d");
+  EXPECT_EQ(plan.cost_us, plan.keep_all_cost_us);
+}
+
+TEST(WishesToRecompute, TheDecisionsSayWhatIsMadeAgainAndTheRatioItsCost) {
+  const Plan plan = make_plan(a_chain(), to_recompute("b"));
+  ASSERT_EQ(plan.decisions.size(), 1u);
+  EXPECT_EQ(plan.decisions[0].value, "b");
+  EXPECT_EQ(plan.decisions[0].bytes, 256);
+  EXPECT_EQ(plan.decisions[0].clones, 1);
+  EXPECT_NE(plan.decisions[0].reason.find("wished for by `--recompute b`"), std::string::npos);
+  EXPECT_EQ(plan.recomputed_nodes, 1);
+  EXPECT_NEAR(plan.cost_us - plan.keep_all_cost_us, plan.decisions[0].cost_us, 1e-9);
+  EXPECT_NEAR(plan.keep_all_cost_us, make_plan(a_chain()).keep_all_cost_us, 1e-9);
+}
+
+TEST(WishesToRecompute, WithoutBackwardAGapIsOfMoreThanTwoStages) {
+  const Graph graph = parse(R"(graph g(%x: f32[64]) {
+    %a: f32[64] = exp(%x)
+    %b: f32[64] = tanh(%a)
+    %c: f32[64] = mul(%b, %b)
+    %d: f32[64] = mul(%c, %a)
+    %e: f32[64] = exp(%d)
+    %f: f32[64] = exp(%e)
+    %g: f32[64] = mul(%f, %a)
+    return %g
+  })",
+                            "gaps");
+  EXPECT_EQ(nodes_of(make_plan(graph, to_recompute("a"))), "a b c d e f a' g");
+}
+
+TEST(WishesToRecompute, WhatCannotBeMadeAgainIsKept) {
+  const Graph graph = parse(R"(graph g(%x: f32[100]) state(%w: f32[100]) {
+    %a: f32[100] = exp(%w)
+    %b: f32[100] = tanh(%a)
+    %w2: f32[100] = add(%w, %b)  [phase=backward]
+    %c: f32[100] = mul(%w2, %a)  [phase=backward]
+    return %c, %b
+    update %w = %w2
+  })",
+                            "state");
+  EXPECT_EQ(nodes_of(make_plan(graph, to_recompute("*"))), "a b w2 c");
+}
+
+// In whose bytes a value lies by views.
+ValueId viewed(const Plan& plan, ValueId v) {
+  while (plan.values[v].reason == Reason::alias) v = plan.values[v].other;
+  return v;
+}
+
+// A state that the step overwrites may be gone by the time at which the value would be made again.
+bool reads_what_is_overwritten(const Plan& plan, const Node& node) {
+  for (ValueId v : plan.graph.inputs(node))
+    for (const Update& u : plan.graph.updates)
+      if (viewed(plan, v) == u.state) return true;
+  return false;
+}
+
+bool is_wished(const std::vector<Wish>& wishes, const std::string& name) {
+  return std::any_of(wishes.begin(), wishes.end(), [&](const Wish& w) { return w.pattern == name; });
+}
+
+bool has_backward(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.origin.phase == Phase::backward; });
+}
+
+// By node: it runs after forward. In a searched order forward may end late; a node that was not moved stays what it was
+// recorded as.
+std::vector<Phase> phases_of(const Plan& plan) {
+  std::vector<Phase> phases = run_phases(plan.graph);
+  for (NodeId n = 0; n < plan.graph.node_count(); ++n) {
+    const Node& node = plan.graph.nodes[n];
+    if (!node.origin.clone && node.n_after == 0) phases[n] = node.origin.phase;
+  }
+  return phases;
+}
+
+// The readers in a phase after forward of a copy that was made in forward, and is not needed in forward any more.
+std::string readers_that_were_kept_for(const Plan& plan, ValueId value) {
+  const std::vector<Phase> phases = phases_of(plan);
+  if (phases[plan.graph.values[value].node] != Phase::forward) return "";
+  std::string found;
+  for (NodeId n = plan.graph.values[value].node + 1; n < plan.graph.node_count(); ++n) {
+    const Node& node = plan.graph.nodes[n];
+    if (plan.values[node.first_output].reason == Reason::alias) continue;
+    const auto reads_it = [&](ValueId v) { return viewed(plan, v) == value; };
+    const auto inputs = plan.graph.inputs(node);
+    if (std::none_of(inputs.begin(), inputs.end(), reads_it)) continue;
+    if (phases[n] == Phase::forward)
+      found.clear();
+    else
+      found += plan.graph.node_text(n) + "\n";
+  }
+  return found;
+}
+
+TEST(WishesToRecompute, WhatAStrategyMakesAgainReadsNoKeptCopy) {
+  const Graph graph = parse(R"(graph g(%x: u8[8]) {
+    %small: u8[100] = opaque(%x) {us=1.0}
+    %large: u8[1000] = opaque(%small) {us=1.0}
+    %soon: u8[8] = opaque(%large, %small) {us=1.0}
+    %most: u8[3000] = opaque(%soon) {us=1.0}
+    %mid: u8[8] = opaque(%most) {us=1.0}
+    %end: u8[8] = opaque(%mid, %large) {us=1.0} [phase=backward]
+    return %end
+  })",
+                            "operand");
+  PlanOptions options = to_recompute("soon");
+  options.budget_percent = 85;
+  EXPECT_EQ(nodes_of(make_plan(graph, options)), "small large soon most mid large' end");
+  options.wishes[0].pattern = "small";
+  EXPECT_EQ(nodes_of(make_plan(graph, options)), "small large soon most mid small' large' end");
+}
+
+TEST_P(RandomWishes, ToRecomputeAreHonouredInEveryPlan) {
+  const Graph graph = random_program(GetParam());
+  const std::vector<Wish> wishes = wishes_for(graph, WishKind::recompute, GetParam());
+  for (Strategy strategy : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic})
+    for (double percent : {-1, 0, 60, 85}) {
+      PlanOptions options;
+      options.strategy = strategy;
+      options.budget_percent = percent;
+      options.split_phases = GetParam() % 4 == 0;
+      options.wishes = wishes;
+      const Plan plan = make_plan(graph, options);
+      ASSERT_EQ(complaint_of(plan, GetParam()), "") << print(plan.graph);
+      for (ValueId v = 0; has_backward(plan.graph) && v < plan.graph.value_count(); ++v) {
+        const NodeId maker = plan.graph.values[v].node;
+        if (!is_wished(wishes, plan.graph.value_name(v)) || plan.values[v].where != Where::arena ||
+            plan.values[v].reason == Reason::part)
+          continue;
+        if (maker == kNone || reads_what_is_overwritten(plan, plan.graph.nodes[maker])) continue;
+        EXPECT_EQ(readers_that_were_kept_for(plan, v), "") << "%" << plan.graph.value_name(v) << "\n" << print(plan.graph);
+      }
+    }
+}
+
+bool is_view(const Plan& plan, NodeId n) { return plan.values[plan.graph.nodes[n].first_output].reason == Reason::alias; }
+bool was_moved(const Plan& plan, NodeId n) { return !plan.graph.nodes[n].origin.clone && plan.graph.nodes[n].n_after > 0; }
+
+TEST_P(RandomWishes, ToRecomputeBridgeNoLongGapWithoutBackward) {
+  Graph graph = random_program(GetParam());
+  for (Node& node : graph.nodes) node.origin.phase = Phase::forward;
+  PlanOptions options = to_recompute("*");
+  options.strategy = Strategy::none;
+  const Plan plan = make_plan(graph, options);
+  ASSERT_EQ(complaint_of(plan, GetParam()), "") << print(plan.graph);
+  std::vector<int> stage_of;  // by node: a clone, or a node that was moved, is made for the node after it
+  int stage = 0;
+  for (const Node& node : plan.graph.nodes) stage_of.push_back(node.origin.clone || node.n_after > 0 ? stage : stage++);
+  for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
+    const NodeId maker = plan.graph.values[v].node;
+    if (plan.values[v].where != Where::arena || maker == kNone || is_view(plan, maker) || was_moved(plan, maker)) continue;
+    if (reads_what_is_overwritten(plan, plan.graph.nodes[maker])) continue;
+    int last = stage_of[maker];
+    for (NodeId n = maker; n < plan.graph.node_count(); ++n) {
+      const auto inputs = plan.graph.inputs(plan.graph.nodes[n]);
+      if (std::find(inputs.begin(), inputs.end(), v) == inputs.end()) continue;
+      if (is_view(plan, n) || was_moved(plan, n)) break;  // it does not stand where it was recorded
+      EXPECT_LE(stage_of[n] - last, 2) << "%" << plan.graph.value_name(v) << " for " << plan.graph.node_text(n) << "\n"
+                                       << print(plan.graph);
+      last = stage_of[n];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomWishes, ::testing::Range(0u, 60u));
 
 }  // namespace
 }  // namespace tapedeck

@@ -40,7 +40,7 @@ full() {
 
 expect 0 --help
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out | grep -vx -e view -e run > commands  # both print nothing; a script has stdout for itself
-[ "$(wc -l < commands)" = 22 ] || fail "the help lists $(wc -l < commands) commands beside view and run"
+[ "$(wc -l < commands)" = 23 ] || fail "the help lists $(wc -l < commands) commands beside view and run"
 full --help; full --version; full plan --help
 while read -r command; do
   for try in expect full json; do

@@ -15,7 +15,7 @@ failed() {
 # Every command refuses an option that it does not know.
 expect 0 --help
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
-[ "$(wc -l < commands)" = 24 ] || fail "the help lists $(wc -l < commands) commands"
+[ "$(wc -l < commands)" = 25 ] || fail "the help lists $(wc -l < commands) commands"
 while read -r command; do failed 2 "$command" --nosuch; done < commands
 failed 2 nosuch; failed 2 --nosuch
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# plan --keep: values that are never computed again.
+# plan --keep and --recompute: values that are never computed again, and values that are not kept for backward.
 . "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 
 expect 0 record cnn --batch 4 -o c.tape
@@ -8,6 +8,14 @@ expect 0 plan c.tape --strategy none --json; peak=$(number peak_bytes)
 expect 4 plan c.tape --keep '*' --budget $((peak - 1)) --json; [ "$(number recomputed_nodes)" = 0 ] || fail "values to keep are recomputed"
 [ "$(number floor_bytes)" = "$peak" ] || fail "the floor is $(number floor_bytes), not $peak"
 expect 0 plan c.tape --keep module:conv1 --keep stem.add --budget 70%; quiet
+
+# Values to compute again are, without a budget too; the replay has the bits of eager code.
+expect 0 plan c.tape --recompute 'op:relu' --json -o r.tape; quiet; [ "$(number recomputed_nodes)" -gt 10 ] || fail "$(number recomputed_nodes) nodes are recomputed"
+expect 0 replay r.tape --steps 2 --check-eager --json; answered '"equal_to_eager": true'
+# The last wish that names a value counts, in the order of the line.
+expect 0 plan c.tape --recompute op:relu --keep=* --json; [ "$(number recomputed_nodes)" = 0 ] || fail "--keep is not the last word"
+expect 0 plan c.tape --keep=* --recompute op:relu --keep op:add --json; [ "$(number recomputed_nodes)" -gt 10 ] || fail "--recompute is not the last word"
+expect 0 plan c.tape --recompute relu.3 --explain choices; answered 'wished for by `--recompute relu.3`'
 
 expect 2 plan c.tape --keep conv1.conv2; said "--keep conv1.conv2: no value has such a name: did you mean 'conv1.conv2d'?"
 expect 2 plan c.tape --keep trait:fast; said "there is no trait 'fast'"

@@ -114,7 +114,7 @@ TEST_P(SearchedPrograms, NoRunCanBeTakenBack) {
   for (const ChoicePoint& point : choices.points) {
     Schedule schedule(facts_);
     make_steps({choices.journal.begin(), choices.journal.begin() + static_cast<std::ptrdiff_t>(point.journal)}, &schedule);
-    for (const Step& run : repeated_runs(schedule)) {
+    for (const Step& run : repeated_runs(facts_, schedule)) {
       const std::size_t before = schedule.journal().size();
       take_back(run, &schedule);
       const double cost = facts_.keep_all_cost + cost_of(changes_of(schedule), facts_);
