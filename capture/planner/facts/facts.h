@@ -48,7 +48,7 @@ struct Facts {
   bool in_arena(ValueId root) const { return homes[root].where == Where::arena; }
   bool is_window(NodeId n) const { return window_node[n] != 0; }
   // Nodes whose results have bytes of their own in every run of them: the others are not made again.
-  bool can_repeat(NodeId n) const { return !fixed_node[n] && !graph->nodes[n].op->is(kEffect); }
+  bool can_repeat(NodeId n) const { return !fixed_node[n]; }
   std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }  // distinct roots
   // Roots that n is the first to write: its outputs, but none for a window. The first node that writes a part makes the whole;
   // a node that writes another part later counts as a reader of the whole.
@@ -63,7 +63,7 @@ struct Facts {
   std::vector<double> kernel_cost;  // by node, were every node to run its kernel
   std::vector<Home> own_homes;      // by value, had it bytes of its own
   std::vector<char> window_node;    // by node: its result is a view that needs no bytes
-  std::vector<char> fixed_node;     // by node: it writes or joins parts
+  std::vector<char> fixed_node;     // by node: it writes or joins parts, or it or a region of it has an effect
   std::vector<ValueId> read_lists, made;
   std::vector<RootPair> pairs;
   std::vector<std::int32_t> read_first, made_first, pair_first;
