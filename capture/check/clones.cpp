@@ -1,5 +1,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 
+#include <tapedeck/capture/analysis/traits.h>
+
 #include <fmt/format.h>
 
 #include <unordered_map>
@@ -52,7 +54,7 @@ class CloneChecker {
   }
 
   bool same_computation(const Node& clone, const Node& original) const {
-    if (clone.op != original.op || clone.op->is(kEffect) || clone.n_inputs != original.n_inputs ||
+    if (clone.op != original.op || (traits_within(g_, clone) & kEffect) != 0 || clone.n_inputs != original.n_inputs ||
         clone.n_outputs != original.n_outputs)
       return false;
     for (std::int32_t i = 0; i < clone.n_inputs; ++i)

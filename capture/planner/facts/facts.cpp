@@ -2,6 +2,7 @@
 // list_by_windows() is repeated when parts are chosen, because a part is a window on the value that joins it.
 #include <tapedeck/capture/planner/facts/facts.h>
 
+#include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/cost/cost_model.h>
 #include <tapedeck/capture/cost/node_costs.h>
 
@@ -69,7 +70,7 @@ void add_node_lists(const Graph& graph, NodeId n, const std::vector<NodeId>& fir
   const Node& node = graph.nodes[n];
   for (ValueId v : graph.inputs(node)) reads->add(n, facts->windows[v].root);
   std::int64_t extra = 0;
-  bool fixed = false;
+  bool fixed = (traits_within(graph, node) & kEffect) != 0;
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
     const Window& w = facts->windows[v];
     if (w.viewed != v) continue;

@@ -49,7 +49,7 @@ struct Facts {
   bool in_arena(ValueId root) const { return homes[root].where == Where::arena; }
   bool is_window(NodeId n) const { return window_node[n] != 0; }
   // Nodes whose results have bytes of their own in every run of them: the others are not made again.
-  bool can_repeat(NodeId n) const { return !fixed_node[n] && !is_kept(n) && !graph->nodes[n].op->is(kEffect); }
+  bool can_repeat(NodeId n) const { return !fixed_node[n] && !is_kept(n); }
   // A wish of the user keeps the results of n: it runs once, in its own place.
   bool is_kept(NodeId n) const { return !kept_node.empty() && kept_node[n]; }
   // Whether a copy of `root` may be kept from stage `from`, which makes or reads it, to its next reader in stage `to`. False:
@@ -76,7 +76,7 @@ struct Facts {
   std::vector<double> kernel_cost;  // by node, were every node to run its kernel
   std::vector<Home> own_homes;      // by value, had it bytes of its own
   std::vector<char> window_node;    // by node: its result is a view that needs no bytes
-  std::vector<char> fixed_node;     // by node: it writes or joins parts
+  std::vector<char> fixed_node;     // by node: it writes or joins parts, or it or a region of it has an effect
   // What wishes say (planner/honour_wishes.h); empty: no wish says it.
   std::vector<char> kept_node;   // by node
   std::vector<char> given_up;    // by root: it is to be computed again

@@ -41,6 +41,7 @@ class RepeatedRuns {
   std::int64_t live_peak() const { return schedule_.peak().bytes; }
   std::int64_t work() const { return schedule_.work(); }
   std::int64_t clone_count() const { return schedule_.clone_count(); }
+  const std::set<RepeatedRun>& runs() const { return runs_; }  // beside the nodes' own
   const std::vector<Step>& journal() const { return schedule_.journal(); }
 
   // A decision with the clones and microseconds that the steps after the first `journal` ones add, and the live peak now.

@@ -7,7 +7,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr const char* kNamed[] = {"echo", "mincut", "mirror", "sqrt"};
+constexpr const char* kNamed[] = {"binomial", "echo", "mincut", "mirror", "sqrt"};
 
 class NamedStrategies : public ::testing::TestWithParam<const char*> {};
 
