@@ -40,7 +40,7 @@ struct PlanCommandOptions {
   double parallel_peak = kParallelPeak;
   double segment_us = 50;
   bool split_phases = false;
-  std::string explain;  // "", "choices", "segments", "peak", "memory"
+  std::string explain;  // "", "choices", "segments", "peak", "memory", "wishes"
   std::string picture;  // .svg or .png: addresses x time
   std::string csv;      // the buffers of the arena
   std::string costs;    // estimate, calibrated, profile; empty: the best source there is
@@ -139,9 +139,10 @@ std::vector<Option> output_options(PlanCommandOptions& o) {
        .metavar = "[TOPIC]",
        .to = &o.explain,
        .help = "Explain the plan: choices (what is recomputed and why), segments (how they are cut), peak (what lives there "
-               "and what would lower it) or memory (totals, and the bytes that sharing saves). Without a topic: choices.",
+               "and what would lower it), memory (totals, and the bytes that sharing saves) or wishes (what each --keep and "
+               "--recompute costs). Without a topic: choices.",
        .group = "Output",
-       .choices = {"choices", "segments", "peak", "memory"},
+       .choices = {"choices", "segments", "peak", "memory", "wishes"},
        .bare = "choices"},
       {.name = "--picture",
        .metavar = "FILE",
@@ -207,6 +208,19 @@ std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions
   return sharing_bounds(captured, how, &shown);
 }
 
+std::vector<WishOutcome> outcomes_of(const Graph& captured, tapedeck::PlanOptions how, const Plan& shown, bool with_costs) {
+  how.progress = {};
+  std::vector<WishOutcome> outcomes = wish_outcomes(captured, how);
+  if (outcomes.empty() || !with_costs) return outcomes;
+  Progress progress("planning without each wish");
+  add_wish_costs(captured, how, shown, &outcomes);
+  return outcomes;
+}
+
+std::string outcomes_text(const std::vector<WishOutcome>& outcomes, const Plan& p) {
+  return outcomes.empty() ? "" : wishes_text(outcomes, p);
+}
+
 // A tape may be overwritten by itself with its plan; a text graph may not.
 void check_files(const PlanCommandOptions& options) {
   const std::vector<OutputFile> beside = {{"--csv", options.csv, true}, {"--picture", options.picture}};
@@ -253,8 +267,10 @@ int run(const PlanCommandOptions& options) {
   PlanBackground background;
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
-  std::string text = options.json ? plan_report(p, options.explain, background)
-                                  : summary(options.file, p) + explained(options.explain, p, background);
+  background.wishes = outcomes_of(file.captured, how, p, options.explain == "wishes");
+  std::string text =
+      options.json ? plan_report(p, options.explain, background)
+                   : summary(options.file, p) + outcomes_text(background.wishes, p) + explained(options.explain, p, background);
   if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
   if (p.feasible && !options.output.empty()) {
     file.plan = p;

@@ -126,6 +126,7 @@ std::string explained(const std::string& what, const Plan& plan, const PlanBackg
   if (what == "choices") return choices_explained(plan);
   if (what == "segments") return segments_explained(plan);
   if (what == "peak") return to_text(explain_peak(plan, background.node_us));
+  if (what == "wishes" && background.wishes.empty()) return wishes_text({}, plan);  // else the answer has them anyway
   if (what == "memory") return to_text(explain_memory(plan)) + rules_explained(plan, background.sharing);
   return "";
 }

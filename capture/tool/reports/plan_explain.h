@@ -1,8 +1,9 @@
 // The text of `plan --explain`: choices (of recomputation), segments (how they are cut), peak (the values alive there, and the
-// changes that would lower it), memory (totals, and the bytes that sharing saves).
+// changes that would lower it), memory (totals, and the bytes that sharing saves), wishes (what each of them costs).
 #pragma once
 
 #include <tapedeck/capture/explain/sharing_bounds.h>
+#include <tapedeck/capture/explain/wish_costs.h>
 #include <tapedeck/capture/plan/plan.h>
 
 #include <string>
@@ -14,6 +15,7 @@ namespace tapedeck::tool {
 struct PlanBackground {
   std::vector<double> node_us;        // peak: by node of the plan's graph
   std::vector<SharingBound> sharing;  // memory: bounds with rules on and off
+  std::vector<WishOutcome> wishes;    // for every topic; wishes: with costs
 };
 
 // Empty for an empty `what`.

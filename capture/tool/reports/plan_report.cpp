@@ -171,10 +171,33 @@ Json memory_json(const MemoryExplanation& e) {
           {"sharing", sharing}};
 }
 
+Json wishes_json(const std::vector<WishOutcome>& outcomes, const Plan& plan) {
+  Json list = Json::array();
+  for (const WishOutcome& o : outcomes) {
+    Json refusals = Json::array();
+    for (const WishRefusal& r : o.refusals) refusals.push_back({{"value", r.value}, {"why", r.why}});
+    Json j = {{"wish", o.wish.kind == WishKind::keep ? "keep" : "recompute"},
+              {"pattern", o.wish.pattern},
+              {"values", o.values},
+              {"honoured", o.honoured},
+              {"overruled", o.overruled},
+              {"refused", o.refused},
+              {"refusals", refusals}};
+    for (const WithoutWish& without : o.without)
+      j["cost"] = {{"peak_bytes", plan.peak_bytes - without.peak_bytes},
+                   {"floor_bytes", plan.floor_bytes - without.floor_bytes},
+                   {"us", plan.cost_us - without.cost_us},
+                   {"feasible_without", without.feasible}};
+    list.push_back(j);
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background) {
   Json j = plan_json(plan);
+  if (!background.wishes.empty() || explain == "wishes") j["wishes"] = wishes_json(background.wishes, plan);
   if (explain == "choices") j["decisions"] = decisions_json(plan);
   if (explain == "segments") {
     j["segment_rule"] = rule_json(plan);

@@ -17,6 +17,15 @@ expect 0 plan c.tape --recompute op:relu --keep=* --json; [ "$(number recomputed
 expect 0 plan c.tape --keep=* --recompute op:relu --keep op:add --json; [ "$(number recomputed_nodes)" -gt 10 ] || fail "--recompute is not the last word"
 expect 0 plan c.tape --recompute relu.3 --explain choices; answered 'wished for by `--recompute relu.3`'
 
+# What became of each wish, and what it costs.
+expect 0 plan c.tape --recompute op:relu --keep relu.3 --recompute x; answered "--keep relu.3"; answered "1 value, 1 honoured"; answered "left to a later wish"; answered "%x: it is an input"
+grep -q costs.*peak out && fail "costs are shown unasked"
+expect 0 plan c.tape --recompute op:relu --explain wishes; answered "bytes of peak"
+expect 0 plan c.tape --recompute x --json; answered '"why": "it is an input"'; grep -q '"cost"' out && fail "costs are in the JSON unasked"
+expect 0 plan c.tape --recompute x --json --explain wishes; answered '"feasible_without": true'
+expect 0 plan c.tape --explain wishes; answered "no wish was stated"
+expect 0 plan c.tape --json; grep -q wishes out && fail "there are wishes"
+
 expect 2 plan c.tape --keep conv1.conv2; said "--keep conv1.conv2: no value has such a name: did you mean 'conv1.conv2d'?"
 expect 2 plan c.tape --keep trait:fast; said "there is no trait 'fast'"
 expect 2 plan c.tape --keep modul:x; said "did you mean 'module'"
