@@ -22,8 +22,8 @@ namespace tapedeck {
 namespace {
 
 constexpr std::int64_t kMostWork = 5'000'000;  // RepeatedRuns::work(): seconds
-constexpr std::size_t kMostRepeats = 10;        // runs, for each node of the graph
-constexpr std::size_t kLeastMostRuns = 5000;    // a small graph may repeat more
+constexpr std::size_t kMostRepeats = 10;       // runs, for each node of the graph
+constexpr std::size_t kLeastMostRuns = 5000;   // a small graph may repeat more
 
 class BinomialChooser {
  public:

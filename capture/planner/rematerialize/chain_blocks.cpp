@@ -23,23 +23,37 @@ class BlockFinder {
   }
 
   ChainBlocks find() {
+    const double least_cost = mean_cost() / 2;
     std::size_t first = 0;
+    double cost = 0;
     for (std::size_t i = 0; i < line_.nodes.size(); ++i) {
       note_crossing(i);
+      cost += facts_.cost[line_.nodes[i]];
       const bool last = i + 1 == line_.nodes.size();
       const std::int64_t before = first == 0 ? 0 : line_.bytes_until[first - 1];
-      if (!last && (line_.crossing_values[i] > 1 || line_.bytes_until[i] == before)) continue;
+      if (!last && (line_.crossing_values[i] > 1 || line_.bytes_until[i] == before || cost < least_cost)) continue;
       add_block(first, i);
       first = i + 1;
+      cost = 0;
     }
     return std::move(chain_);
   }
 
  private:
-  // Keeps the value that crosses place i, if it is the only one.
+  double mean_cost() const {
+    double us = 0;
+    std::int64_t nodes = 0;
+    for (NodeId n : line_.nodes) {
+      us += facts_.cost[n];
+      nodes += bytes_made(facts_, n) > 0;
+    }
+    return nodes == 0 ? 0 : us / static_cast<double>(nodes);
+  }
+
+  // Follows the values that cross place i and count.
   void note_crossing(std::size_t i) {
     for (ValueId v : facts_.makes(line_.nodes[i]))
-      if (facts_.in_arena(v) && facts_.bytes[v] > 0 && line_.last_reader[v] > i) crossing_.insert(v);
+      if (facts_.in_arena(v) && facts_.bytes[v] >= line_.least_counted && line_.last_reader[v] > i) crossing_.insert(v);
     for (ValueId root : facts_.reads(line_.nodes[i]))
       if (line_.last_reader[root] == i) crossing_.erase(root);
   }

@@ -1,5 +1,6 @@
-// The forward part as a chain of blocks: it is cut wherever at most one value with bytes crosses. In a plain chain every node
-// is a block; in a residual net every residual block is one.
+// The forward part as a chain of blocks: it is cut wherever at most one value crosses. Small values that cross too (running
+// statistics) do not count; they stay stored. A block costs at least half of the mean node: a cheap node goes with the next
+// one. In a plain chain every node is a block; in a residual net every residual block is one.
 //
 //     %a = exp(%x) | %b = tanh(%a), %c = mul(%a, %b) | %d = exp(%c)        %a and %c are the necks of the first two blocks
 #pragma once

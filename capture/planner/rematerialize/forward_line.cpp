@@ -8,6 +8,8 @@ namespace tapedeck {
 
 namespace {
 
+constexpr std::int64_t kSmall = 64;  // times smaller than the mean value of forward
+
 void count_crossing(const Facts& facts, ForwardLine* line) {
   std::vector<std::int64_t> bytes(line->nodes.size() + 1, 0);  // by position: what begins to cross less what ends
   std::vector<std::int32_t> values(line->nodes.size() + 1, 0);
@@ -16,6 +18,7 @@ void count_crossing(const Facts& facts, ForwardLine* line) {
       if (!facts.in_arena(v) || facts.bytes[v] == 0 || line->last_reader[v] <= i) continue;
       bytes[i] += facts.bytes[v];
       bytes[line->last_reader[v]] -= facts.bytes[v];
+      if (facts.bytes[v] < line->least_counted) continue;
       ++values[i];
       --values[line->last_reader[v]];
     }
@@ -47,6 +50,8 @@ ForwardLine forward_line(const Facts& facts) {
     line.nodes.push_back(n);
     line.bytes_until.push_back(until += bytes_made(facts, n));
   }
+  if (!line.nodes.empty())
+    line.least_counted = std::max(until / (kSmall * static_cast<std::int64_t>(line.nodes.size())), line.least_counted);
   count_crossing(facts, &line);
   return line;
 }

@@ -18,7 +18,8 @@ struct ForwardLine {
   std::vector<std::size_t> last_reader;   // by root: the position of the last node of the line that reads it; 0 if none does
   std::vector<std::int64_t> bytes_until;  // by position: arena bytes made there and before
   std::vector<std::int64_t> crossing;     // by position: arena bytes made there or before and read behind it in the line
-  std::vector<std::int32_t> crossing_values;  // and the number of these values that have bytes
+  std::vector<std::int32_t> crossing_values;  // and the number of these values that count
+  std::int64_t least_counted = 1;             // smaller values (statistics, scales) do not count: a 64th of the mean value
 
   bool empty() const { return nodes.empty() || bytes_until.back() == 0; }
 };

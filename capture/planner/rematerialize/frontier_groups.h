@@ -5,7 +5,8 @@
 //     %p -> add --> %s -> tanh -> ...          allocates its results that anyone reads again: %s
 //     %q --^                                   releases operands that are stored for the group alone: %p and %q
 //
-// gains if at least as many bytes are released as are allocated. Then the group is not computed again.
+// gains if at least as many bytes are released as are allocated. Then the group is not computed again. An operand that others
+// read too, or backward itself, stays stored either way and counts on neither side.
 #pragma once
 
 #include <tapedeck/capture/planner/facts/facts.h>

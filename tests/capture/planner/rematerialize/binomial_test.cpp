@@ -134,6 +134,20 @@ TEST(Binomial, ResidualBlocksAreBlocks) {
   test::expect_exact_points(residual(30), "binomial");
 }
 
+// Small values that cross every place, and nodes that cost little, make no difference to the blocks.
+TEST(Binomial, SmallValuesAndCheapNodesStandAside) {
+  std::string text =
+      "graph aside(%x: u8[1000]) {\n  %n0: u8[4] = opaque(%x) {us=0.1}\n  %c0: u8[1000] = opaque(%x) {us=10.0}\n";
+  for (int i = 1; i <= 10; ++i) {
+    const std::string a = std::to_string(i), b = std::to_string(i - 1);
+    text += "  %w" + a + ": u8[1000] = opaque(%c" + b + ") {us=10.0}\n  %n" + a + ": u8[4] = opaque(%n" + b + ", %w" + a +
+            ") {us=0.1}\n  %c" + a + ": u8[1000] = opaque(%w" + a + ") {us=0.1}\n";
+  }
+  const Prepared p(
+      parse(text + "  %g: u8[1000] = opaque(%c10, %n10, %w1) {us=1.0} [phase=backward]\n  return %g\n}\n", "aside"));
+  EXPECT_EQ(p.chain.blocks.size(), 12u) << "%c0, and each %w with the cheap node before it, and the last %c";
+}
+
 TEST(Binomial, AGraphWithoutCutsOffersNothing) {
   // %x1 and %x2 are read to the end, so two values cross every place.
   std::string text =
