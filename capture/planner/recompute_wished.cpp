@@ -88,7 +88,7 @@ class WishWriter {
   }
 
   std::string obstacle_of(NodeId n, const std::vector<NodeId>& stages) const {
-    if (graph_.nodes[n].op->is(kEffect)) return fmt::format("{} has an effect outside of the graph", graph_.nodes[n].op->name);
+    if (facts_.fixed_node[n]) return fmt::format("{} has an effect outside of the graph", graph_.nodes[n].op->name);
     if (facts_.is_kept(n)) return "another wish keeps what the same node makes";
     if (n_runs_ + static_cast<std::int64_t>(stages.size()) > most_runs_)
       return fmt::format("all wishes together take more than {} clones", most_runs_);
