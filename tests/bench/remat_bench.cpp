@@ -1,0 +1,180 @@
+// Measures what recomputation costs: the plans of `auto` and of `greedy` on public graphs, beside the least cost that is possible.
+//
+//     remat_bench [GRAPH...] [--points N] [--order recorded|auto] [--optima FILE.csv]
+//
+// GRAPH is a file of ../shared/data/moccasin, or chain:N (N layers of one byte: forward 1 us, backward 2 us). By default the bench
+// takes the five graphs there and chains of 10, 12, 16 and 20 layers, and 16 budgets from the floor to the peak of keeping
+// everything. Values are not aligned, as in the literature. For graphs with optima in the file (tests/bench/remat_optima.csv, made
+// by remat_optima.py with CBC, for the recorded order) its budgets are taken instead. Columns: the budget as a share of that peak,
+// costs over keeping everything, the lower bound that the plan states, and the extra work of `auto` over that of the optimum.
+#include <tapedeck/capture/import/graph_json.h>
+#include <tapedeck/capture/planner/plan_search.h>
+#include <tapedeck/engine/text/text.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace tapedeck;
+
+struct Settings {
+  std::vector<std::string> graphs;
+  int points = 16;
+  Ordering ordering = Ordering::recorded;
+  std::string optima = TAPEDECK_SOURCE_DIR "/tests/bench/remat_optima.csv";
+};
+
+using Optima = std::map<std::string, std::map<std::int64_t, double>>;  // by graph and budget: cost over keeping everything
+
+std::string text_of(const std::string& path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string name_of(const std::string& graph) {
+  return graph.starts_with("chain:") ? graph : std::filesystem::path(graph).stem().string();
+}
+
+Graph chain(int layers) {
+  std::string text = "graph chain(%x: u8[1]) {\n";
+  const auto f = [](int i) { return i == 0 ? std::string("%x") : fmt::format("%f{}", i); };
+  for (int i = 1; i <= layers; ++i) text += fmt::format("{}: u8[1] = opaque({}) {{us=1.0}}\n", f(i), f(i - 1));
+  text += fmt::format("%g{}: u8[1] = opaque({}) {{us=0.0}}\n", layers, f(layers));
+  for (int i = layers; i >= 1; --i)
+    text += fmt::format("%g{}: u8[1] = opaque(%g{}, {}) {{us=2.0}} [phase=backward]\n", i - 1, i, f(i));
+  return parse(text + "%end: u8[0] = opaque(%g0) {us=0.0} [phase=backward]\nreturn %end\n}\n", "chain");
+}
+
+Graph read_graph(const std::string& graph) {
+  if (graph.starts_with("chain:")) return chain(std::stoi(graph.substr(6)));
+  return import_graph_json(text_of(graph), graph);
+}
+
+Optima read_optima(const std::string& path) {
+  Optima optima;
+  std::ifstream stream(path);
+  std::string line;
+  std::getline(stream, line);  // the header
+  while (std::getline(stream, line)) {
+    std::istringstream fields(line);
+    std::string graph, budget, cost, keep_all, bound, status;
+    for (std::string* field : {&graph, &budget, &cost, &keep_all, &bound, &status}) std::getline(fields, *field, ',');
+    if (status.starts_with("optimal")) optima[graph][std::stoll(budget)] = std::stod(cost) / std::stod(keep_all);
+  }
+  return optima;
+}
+
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::vector<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t external, const std::map<std::int64_t, double>& known,
+                                      int points) {
+  std::vector<std::int64_t> budgets;
+  for (const auto& [budget, ratio] : known) budgets.push_back(budget + external);
+  const std::int64_t low = search.floor(), high = search.keep_all_peak();
+  for (int i = 0; known.empty() && i < points; ++i) budgets.push_back(low + (high - low) * i / std::max(points - 1, 1));
+  return budgets;
+}
+
+struct Sums {
+  int points = 0, proven = 0;
+  double greedy = 0, ours = 0, most_over_optimum = 0;
+};
+
+void print_point(const Plan& greedy, const Plan& plan, double peak, double optimum, double seconds, Sums* sums) {
+  const double ours = plan.recompute_cost_ratio();
+  fmt::print("  {:6.4f}  {:>8}  {:>8}  {:8.5f}  {:>8}  {:>9}  {:6.3f} s\n",
+             static_cast<double>(plan.budget_bytes - plan.external_bytes) / peak,
+             greedy.feasible ? fmt::format("{:.5f}", greedy.recompute_cost_ratio()) : "-",
+             plan.feasible ? fmt::format("{:.5f}", ours) : "-", plan.cost_lower_bound_us / plan.keep_all_cost_us,
+             optimum > 0 ? fmt::format("{:.5f}", optimum) : "", optimum > 0 ? fmt::format("{:+.5f}", ours - optimum) : "", seconds);
+  if (!plan.feasible || !greedy.feasible) return;
+  ++sums->points;
+  sums->greedy += greedy.recompute_cost_ratio() - 1;
+  sums->ours += ours - 1;
+  if (optimum <= 0) return;
+  ++sums->proven;
+  sums->most_over_optimum = std::max(sums->most_over_optimum, ours - optimum);
+}
+
+void measure(const std::string& name, const Graph& graph, const Settings& settings, const std::map<std::int64_t, double>& known) {
+  PlanOptions options;
+  options.alignment = 1;
+  options.ordering = settings.ordering;
+  const double begin = seconds_now();
+  PlanSearch search(graph, options);
+  const double prepared = seconds_now() - begin;
+  options.strategy = Strategy::greedy;
+  PlanSearch by_greedy(graph, options);
+  const Plan keep_all = search.plan(-1);
+  const auto peak = static_cast<double>(search.keep_all_peak() - keep_all.external_bytes);
+  fmt::print("{}: {} nodes, keep-all peak {} bytes, floor {:.4f} of it, searched in {:.3f} s\n", name, graph.nodes.size(),
+             search.keep_all_peak(), static_cast<double>(search.floor() - keep_all.external_bytes) / peak, prepared);
+  fmt::print("  budget    greedy      auto     bound   optimum      extra   one plan\n");
+  Sums sums;
+  for (const std::int64_t budget : budgets_for(search, keep_all.external_bytes, known, settings.points)) {
+    const double start = seconds_now();
+    const Plan plan = search.plan(budget);
+    const double seconds = seconds_now() - start;
+    const auto optimum = known.find(budget - keep_all.external_bytes);
+    print_point(by_greedy.plan(budget), plan, peak, optimum == known.end() ? 0.0 : optimum->second, seconds, &sums);
+  }
+  if (sums.points > 0)
+    fmt::print("  mean extra work: greedy {:.5f}, auto {:.5f}", sums.greedy / sums.points, sums.ours / sums.points);
+  if (sums.proven > 0) fmt::print("; at most {:.5f} over the optimum at {} budgets", sums.most_over_optimum, sums.proven);
+  fmt::print("\n\n");
+}
+
+bool read_arguments(int argc, char** argv, Settings* settings) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (argument == "--points" && has_value)
+      settings->points = std::max(2, std::atoi(argv[++i]));
+    else if (argument == "--order" && has_value)
+      settings->ordering = std::string(argv[++i]) == "auto" ? Ordering::automatic : Ordering::recorded;
+    else if (argument == "--optima" && has_value)
+      settings->optima = argv[++i];
+    else if (argument.starts_with("--"))
+      return false;
+    else
+      settings->graphs.push_back(argument);
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  if (!read_arguments(argc, argv, &settings)) {
+    fmt::print(stderr, "remat_bench [GRAPH...] [--points N] [--order recorded|auto] [--optima FILE.csv]\n");
+    return 2;
+  }
+  if (settings.graphs.empty()) {
+    for (const char* name : {"vgg16_b256_train", "unet_b32_train", "mobilenet_b512_train", "random_n100", "random_n250"})
+      settings.graphs.push_back(fmt::format("{}/moccasin/{}.json", TAPEDECK_SHARED_DIR "/data", name));
+    for (int layers : {10, 12, 16, 20}) settings.graphs.push_back(fmt::format("chain:{}", layers));
+  }
+  const Optima optima = read_optima(settings.optima);
+  for (const std::string& graph : settings.graphs) {
+    if (!graph.starts_with("chain:") && !std::filesystem::exists(graph)) {
+      fmt::print("{}: skipped, because there is no such file\n", graph);
+      continue;
+    }
+    const auto known = settings.ordering == Ordering::recorded ? optima.find(name_of(graph)) : optima.end();
+    measure(name_of(graph), read_graph(graph), settings, known == optima.end() ? std::map<std::int64_t, double>{} : known->second);
+  }
+  return 0;
+}
