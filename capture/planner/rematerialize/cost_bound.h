@@ -18,10 +18,16 @@
 //   - The operands and results of k and its workspace are alive while k runs. Of the operands that straddle nothing, at most
 //     those are not counted that a result of k may be written over.
 //
+//   - If no copy of a straddling value is alive at the first run of k, then its maker runs again after that. It then reads its
+//     operands, and the same holds for each of them: a copy is alive while k runs, or the maker of the operand runs again. So
+//     making a value again also costs the bytes of operands that are needed for nothing else, or the cost of their makers
+//     (charged_knapsack.h).
+//
 // Live bytes are at most the budget. So the makers that run more than once cover the bytes of all of this beyond the budget.
 // Each maker is paid once for all of its straddling results. The least cost of such a choice is a knapsack problem, and the
 // fractional knapsack, which may also pay a part of one maker, never costs more. The bound is the largest of these costs over
-// all nodes k, because the proof holds for each of them. A node that cannot run again is never paid: if the bytes that cannot
+// all nodes k, because the proof holds for each of them. The operands are counted for the nodes k that ask for the most without
+// them. A node that cannot run again is never paid: if the bytes that cannot
 // be given up exceed the budget by themselves, no plan fits.
 //
 // Values whose bytes lie in state, outputs or constants are part of the external bytes, and are not counted again. Windows
@@ -31,6 +37,7 @@
 
 #include <tapedeck/capture/planner/facts/facts.h>
 #include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
+#include <tapedeck/capture/planner/rematerialize/charged_knapsack.h>
 
 #include <cstdint>
 #include <span>
@@ -68,6 +75,12 @@ class CostBounds {
     std::vector<Item> items;
   };
 
+  // A node, the extra cost that it asks for, and the cost of the last of these bytes.
+  struct Asking {
+    NodeId node = kNone;
+    double cost = 0, per_byte = 0;
+  };
+
   // Lists of nodes, or of roots, by node.
   struct Lists {
     std::vector<std::int32_t> first{0};
@@ -88,11 +101,13 @@ class CostBounds {
   // What a walk from one node writes on.
   struct Walk {
     explicit Walk(const Facts& facts);
-    std::vector<NodeId> nodes;        // met, the last ones not yet left
-    std::vector<ValueId> straddling;  // roots
-    std::vector<std::int64_t> given;  // by node: the bytes of its results that may be given up
-    std::vector<NodeId> givers;       // nodes with an entry in `given`
-    Marks node_seen, written, found, own;
+    std::vector<NodeId> above;         // the ancestors
+    std::vector<NodeId> nodes;         // met, the last ones not yet left
+    std::vector<ValueId> straddling;   // roots
+    std::vector<std::int64_t> given;   // by node: the bytes of its results that may be given up
+    std::vector<NodeId> givers;        // nodes with an entry in `given`
+    std::vector<std::int32_t> number;  // by node: its number in the charged knapsack
+    Marks node_seen, written, found, own, gives;
   };
 
   void list_neighbours();
@@ -103,13 +118,17 @@ class CostBounds {
   std::int64_t own_bytes(NodeId k, Walk* walk) const;
   void weigh(ValueId root, NodeId k, Walk* walk, Load* load) const;
   void load_at(NodeId k, Walk* walk, Load* load) const;
+  void take_most(std::int64_t room, std::vector<Asking> asking, Walk* walk, Load* load, CostBound* bound) const;
+  bool is_charged(ValueId root, const Walk& walk) const;
+  double charged_cost(NodeId k, double guess, std::int64_t room, Walk* walk, Load* load, ChargedKnapsack* knapsack) const;
 
   const Facts& facts_;
   const Watch& watch_;
-  Lists operands_, readers_;        // by node: the nodes that make what it reads, and that read what it makes
-  Lists writes_, needs_;            // by node: the roots in the arena that it writes, and that it reads and is no window on
-  std::vector<NodeId> nodes_;       // that are looked at
-  std::vector<std::int64_t> most_;  // by entry of nodes_: the most bytes in the arena that its first run may need
+  Lists operands_, readers_;  // by node: the nodes that make what it reads, and that read what it makes
+  Lists writes_, needs_;      // by node: the roots in the arena that it writes, and that it reads and is no window on
+  std::vector<std::int32_t> needed_by_;  // by root: the number of nodes that need it
+  std::vector<NodeId> nodes_;            // that are looked at
+  std::vector<std::int64_t> most_;       // by entry of nodes_: the most bytes in the arena that its first run may need
 };
 
 }  // namespace tapedeck
