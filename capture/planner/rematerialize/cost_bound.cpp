@@ -14,6 +14,7 @@ constexpr std::int64_t kMostSteps = 100'000'000;  // of all walks together, abou
 constexpr std::int64_t kLeastWalks = 100;
 constexpr std::int64_t kMostCharges = 20'000'000;  // of all charged knapsacks of a budget together, about
 constexpr std::int64_t kLeastAgain = 8;
+constexpr int kBranches = 40;         // of the search for whole items
 constexpr std::int64_t kTrials = 30;  // of a charged knapsack
 constexpr double kRounding = 1e-12;   // sums in another order may differ by this part
 
@@ -41,29 +42,6 @@ std::int64_t most_taken_over(const Facts& facts, NodeId k, IsFree is_free) {
 bool may_be_taken_over(const Facts& facts, NodeId k, ValueId root) {
   const auto pairs = facts.takeovers(k);
   return std::any_of(pairs.begin(), pairs.end(), [&](const RootPair& pair) { return pair.from == root; });
-}
-
-struct Cover {
-  double cost = 0;
-  double per_byte = 0;  // of the last item
-};
-
-// The least cost of items, or of parts of them, that make `bytes` together. REQUIRES: all items together make as much.
-template <class Item>
-Cover fractional_knapsack(std::vector<Item>* items, std::int64_t bytes) {
-  const auto cheaper = [](const Item& a, const Item& b) {
-    const double left = a.cost * static_cast<double>(b.bytes), right = b.cost * static_cast<double>(a.bytes);
-    return left != right ? left < right : a.bytes > b.bytes;
-  };
-  std::sort(items->begin(), items->end(), cheaper);
-  Cover cover;
-  for (const Item& item : *items) {
-    cover.per_byte = item.cost / static_cast<double>(item.bytes);
-    if (bytes <= item.bytes) return {cover.cost + cover.per_byte * static_cast<double>(bytes), cover.per_byte};
-    cover.cost += item.cost;
-    bytes -= item.bytes;
-  }
-  return cover;
 }
 
 }  // namespace
@@ -222,6 +200,13 @@ double CostBounds::charged_cost(NodeId k, double guess, std::int64_t room, Walk*
   return knapsack->least_cost(load->stuck + load->movable - room, guess);
 }
 
+// With the items of the load taken as wholes.
+double CostBounds::whole_cost(std::int64_t room, Load* load) const {
+  const std::int64_t excess = load->stuck + load->movable - room;
+  fractional_cover(&load->items, excess);
+  return whole_cover(load->items, excess, kBranches);
+}
+
 CostBound CostBounds::at(std::int64_t budget) const {
   CostBound bound;
   Walk walk(facts_);
@@ -235,7 +220,7 @@ CostBound CostBounds::at(std::int64_t budget) const {
     if (load.stuck > room && load.stuck + facts_.external_bytes > bound.stuck_bytes)
       bound = {0, nodes_[i], false, load.stuck + facts_.external_bytes};
     if (!bound.may_fit) continue;
-    const Cover cover = fractional_knapsack(&load.items, load.stuck + load.movable - room);
+    const Cover cover = fractional_cover(&load.items, load.stuck + load.movable - room);
     asking.push_back({nodes_[i], cover.cost, cover.per_byte});
   }
   if (bound.may_fit) take_most(room, std::move(asking), &walk, &load, &bound);
@@ -253,6 +238,7 @@ void CostBounds::take_most(std::int64_t room, std::vector<Asking> asking, Walk* 
     if (i < again) {
       watch_.check();
       cost = std::max(cost, charged_cost(asking[i].node, asking[i].per_byte, room, walk, load, &knapsack));
+      cost = std::max(cost, whole_cost(room, load));
     }
     if (cost > bound->extra_us) bound->extra_us = cost, bound->at = asking[i].node;
   }
