@@ -12,7 +12,11 @@ namespace {
 
 constexpr std::int64_t kMostSteps = 100'000'000;  // of all walks together, about
 constexpr std::int64_t kLeastWalks = 100;
-constexpr double kRounding = 1e-12;  // sums in another order may differ by this part
+constexpr std::int64_t kMostCharges = 20'000'000;  // of all charged knapsacks of a budget together, about
+constexpr std::int64_t kLeastAgain = 8;
+constexpr int kBranches = 40;         // of the search for whole items
+constexpr std::int64_t kTrials = 30;  // of a charged knapsack
+constexpr double kRounding = 1e-12;   // sums in another order may differ by this part
 
 // The most bytes of operands that results of k may be written over: an operand is given to one result, and a result takes one
 // operand. `is_free` says which operands may be given.
@@ -40,27 +44,11 @@ bool may_be_taken_over(const Facts& facts, NodeId k, ValueId root) {
   return std::any_of(pairs.begin(), pairs.end(), [&](const RootPair& pair) { return pair.from == root; });
 }
 
-// The least cost of items, or of parts of them, that make `bytes` together. REQUIRES: all items together make as much.
-template <class Item>
-double fractional_knapsack(std::vector<Item>* items, std::int64_t bytes) {
-  const auto cheaper = [](const Item& a, const Item& b) {
-    const double left = a.cost * static_cast<double>(b.bytes), right = b.cost * static_cast<double>(a.bytes);
-    return left != right ? left < right : a.bytes > b.bytes;
-  };
-  std::sort(items->begin(), items->end(), cheaper);
-  double cost = 0;
-  for (const Item& item : *items) {
-    if (bytes <= item.bytes) return cost + item.cost * (static_cast<double>(bytes) / static_cast<double>(item.bytes));
-    cost += item.cost;
-    bytes -= item.bytes;
-  }
-  return cost;
-}
-
 }  // namespace
 
-CostBounds::Walk::Walk(const Facts& facts) : given(facts.graph->nodes.size(), 0) {
+CostBounds::Walk::Walk(const Facts& facts) : given(facts.graph->nodes.size(), 0), number(facts.graph->nodes.size(), 0) {
   for (Marks* marks : {&written, &found, &own}) marks->set_in.assign(facts.graph->values.size(), 0);
+  gives.set_in.assign(facts.graph->nodes.size(), 0);
   node_seen.set_in.assign(facts.graph->nodes.size(), 0);
 }
 
@@ -94,6 +82,7 @@ void CostBounds::list_neighbours() {
 
 void CostBounds::list_roots() {
   const Graph& graph = *facts_.graph;
+  needed_by_.assign(graph.values.size(), 0);
   const auto counts = [&](ValueId root) { return facts_.in_arena(root) && facts_.bytes[root] > 0; };
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[n];
@@ -101,7 +90,7 @@ void CostBounds::list_roots() {
       if (facts_.windows[v].viewed == v && counts(facts_.windows[v].root)) writes_.items.push_back(facts_.windows[v].root);
     if (!facts_.is_window(n))
       for (ValueId root : facts_.reads(n))
-        if (counts(root)) needs_.items.push_back(root);
+        if (counts(root)) needs_.items.push_back(root), ++needed_by_[root];
     writes_.first.push_back(static_cast<std::int32_t>(writes_.items.size()));
     needs_.first.push_back(static_cast<std::int32_t>(needs_.items.size()));
   }
@@ -120,6 +109,7 @@ void CostBounds::choose_nodes() {
 
 // Marks the roots that ancestors of k write.
 void CostBounds::go_up(NodeId k, Walk* walk) const {
+  walk->above.clear();
   walk->nodes.assign(1, k);
   while (!walk->nodes.empty()) {
     const NodeId n = walk->nodes.back();
@@ -127,6 +117,7 @@ void CostBounds::go_up(NodeId k, Walk* walk) const {
     for (NodeId above : operands_.of(n)) {
       if (!walk->node_seen.set(above)) continue;
       walk->nodes.push_back(above);
+      walk->above.push_back(above);
       for (ValueId root : writes_.of(above)) walk->written.set(root);
     }
   }
@@ -165,26 +156,62 @@ void CostBounds::weigh(ValueId root, NodeId k, Walk* walk, Load* load) const {
     load->stuck += facts_.bytes[root];
     return;
   }
-  if (walk->given[maker] == 0) walk->givers.push_back(maker);
+  if (walk->gives.set(maker)) walk->givers.push_back(maker);
   walk->given[maker] += facts_.bytes[root];
   load->movable += facts_.bytes[root];
 }
 
 void CostBounds::load_at(NodeId k, Walk* walk, Load* load) const {
-  for (Marks* marks : {&walk->node_seen, &walk->written, &walk->found, &walk->own}) ++marks->round;
+  for (Marks* marks : {&walk->node_seen, &walk->written, &walk->found, &walk->own, &walk->gives}) ++marks->round;
+  for (NodeId giver : walk->givers) walk->given[giver] = 0;
   walk->straddling.clear(), walk->givers.clear(), load->items.clear();
   load->movable = 0;
   go_up(k, walk);
   go_down(k, walk);
   load->stuck = own_bytes(k, walk);
   for (ValueId root : walk->straddling) weigh(root, k, walk, load);
-  for (NodeId giver : walk->givers) load->items.push_back({facts_.cost[giver], std::exchange(walk->given[giver], 0)});
+  for (NodeId giver : walk->givers) load->items.push_back({facts_.cost[giver], walk->given[giver]});
+}
+
+// Whether the value, which an ancestor of k makes, is kept or made again for the ancestors that read it alone: it does not
+// straddle k, and k does not read it either.
+bool CostBounds::is_charged(ValueId root, const Walk& walk) const {
+  return !walk.found.has(root) && !walk.own.has(root) && !walk.gives.has(facts_.graph->values[root].node);
+}
+
+double CostBounds::charged_cost(NodeId k, double guess, std::int64_t room, Walk* walk, Load* load,
+                                ChargedKnapsack* knapsack) const {
+  load_at(k, walk, load);
+  std::sort(walk->above.begin(), walk->above.end());
+  knapsack->clear();
+  for (std::size_t i = 0; i < walk->above.size(); ++i) {
+    const NodeId n = walk->above[i];
+    walk->number[n] = static_cast<std::int32_t>(i);
+    knapsack->add_node(facts_.cost[n], walk->gives.has(n) ? walk->given[n] : 0);
+    for (ValueId root : needs_.of(n)) {
+      if (!is_charged(root, *walk)) continue;
+      const NodeId maker = facts_.graph->values[root].node;
+      const bool repeats = facts_.can_repeat(maker);
+      knapsack->add_operand(repeats ? walk->number[maker] : ChargedKnapsack::kKeptOnly, facts_.bytes[root],
+                            1.0 / static_cast<double>(std::max<std::size_t>(writes_.of(maker).size(), 1)),
+                            1.0 / needed_by_[root]);
+    }
+  }
+  return knapsack->least_cost(load->stuck + load->movable - room, guess);
+}
+
+// With the items of the load taken as wholes.
+double CostBounds::whole_cost(std::int64_t room, Load* load) const {
+  const std::int64_t excess = load->stuck + load->movable - room;
+  fractional_cover(&load->items, excess);
+  return whole_cover(load->items, excess, kBranches);
 }
 
 CostBound CostBounds::at(std::int64_t budget) const {
   CostBound bound;
   Walk walk(facts_);
   Load load;
+  std::vector<Asking> asking;
   const std::int64_t room = budget - facts_.external_bytes;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (most_[i] <= room) continue;
@@ -193,12 +220,29 @@ CostBound CostBounds::at(std::int64_t budget) const {
     if (load.stuck > room && load.stuck + facts_.external_bytes > bound.stuck_bytes)
       bound = {0, nodes_[i], false, load.stuck + facts_.external_bytes};
     if (!bound.may_fit) continue;
-    const double extra = fractional_knapsack(&load.items, load.stuck + load.movable - room);
-    if (extra > bound.extra_us) bound.extra_us = extra, bound.at = nodes_[i];
+    const Cover cover = fractional_cover(&load.items, load.stuck + load.movable - room);
+    asking.push_back({nodes_[i], cover.cost, cover.per_byte});
   }
-  bound.extra_us -= kRounding * (facts_.keep_all_cost + bound.extra_us);
-  bound.extra_us = std::max(bound.extra_us, 0.0);
+  if (bound.may_fit) take_most(room, std::move(asking), &walk, &load, &bound);
   return bound;
+}
+
+// The nodes that ask for the most are asked again with the operands counted.
+void CostBounds::take_most(std::int64_t room, std::vector<Asking> asking, Walk* walk, Load* load, CostBound* bound) const {
+  std::stable_sort(asking.begin(), asking.end(), [](const Asking& a, const Asking& b) { return a.cost > b.cost; });
+  const auto steps = kTrials * static_cast<std::int64_t>(1 + facts_.graph->nodes.size() + needs_.items.size());
+  const auto again = static_cast<std::size_t>(std::max(kLeastAgain, kMostCharges / steps));
+  ChargedKnapsack knapsack;
+  for (std::size_t i = 0; i < asking.size(); ++i) {
+    double cost = asking[i].cost;
+    if (i < again) {
+      watch_.check();
+      cost = std::max(cost, charged_cost(asking[i].node, asking[i].per_byte, room, walk, load, &knapsack));
+      cost = std::max(cost, whole_cost(room, load));
+    }
+    if (cost > bound->extra_us) bound->extra_us = cost, bound->at = asking[i].node;
+  }
+  bound->extra_us = std::max(bound->extra_us - kRounding * (facts_.keep_all_cost + bound->extra_us), 0.0);
 }
 
 }  // namespace tapedeck

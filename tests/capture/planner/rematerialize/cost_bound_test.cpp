@@ -147,8 +147,8 @@ TEST(CostBound, PaysForTheBytesBeyondTheBudgetAtTheirCheapestMaker) {
   EXPECT_EQ(bound_of(graph, 212).extra_us, 0);
   EXPECT_EQ(bound_of(graph, 212).at, kNone);
   EXPECT_NEAR(bound_of(graph, 112).extra_us, 3, 1e-6);
-  EXPECT_NEAR(bound_of(graph, 162).extra_us, 1.5, 1e-6);  // half of %a
-  EXPECT_NEAR(bound_of(graph, 111).extra_us, 3 + 0.08, 1e-6);
+  EXPECT_NEAR(bound_of(graph, 162).extra_us, 3, 1e-6);  // half of %a would do, but there is no half of a run
+  EXPECT_NEAR(bound_of(graph, 111).extra_us, 3 + 8, 1e-6);
   const CostBound none = bound_of(graph, 110);  // %c reads %b and %k
   EXPECT_FALSE(none.may_fit);
   EXPECT_EQ(none.stuck_bytes, 111 + 1 + 10);  // and %x and %d
@@ -167,8 +167,25 @@ TEST(CostBound, PaysAMakerOnceForAllOfItsResults) {
       "  return %d\n"
       "}\n");
   EXPECT_NEAR(bound_of(graph, 201).extra_us, 7, 1e-6);  // at %l
-  EXPECT_NEAR(bound_of(graph, 301).extra_us, 3.5, 1e-6);
+  EXPECT_NEAR(bound_of(graph, 301).extra_us, 7, 1e-6);
   EXPECT_EQ(bound_of(graph, 401).extra_us, 0);
+}
+
+// %r is cheap, but its operand %n is kept for nobody else: it is made again too, or kept, which wins nothing.
+TEST(CostBound, PaysForOperandsThatNobodyElseKeeps) {
+  const Graph graph = parse(
+      "graph g(%x: u8[1]) {\n"
+      "  %h: u8[10] = opaque(%x) {us=50.0}\n"
+      "  %n: u8[100] = opaque(%h) {us=20.0}\n"
+      "  %r: u8[100] = opaque(%n) {us=1.0}\n"
+      "  %s: u8[1] = opaque(%r) {us=1.0}\n"
+      "  %k: u8[180] = opaque(%s) {us=1.0}\n"
+      "  %m: u8[1] = opaque(%k) {us=1.0}\n"
+      "  %d: u8[1] = opaque(%m, %r, %h) {us=1.0}\n"
+      "  return %d\n"
+      "}\n");
+  EXPECT_NEAR(bound_of(graph, 210).extra_us, 21 * 0.81, 0.01);  // 291 bytes at %k: 81 of the 100 of %r go, for %r and %n
+  EXPECT_LE(bound_of(graph, 210).extra_us, 21);
 }
 
 // relu writes over its operand where nobody else reads it.
