@@ -1,12 +1,14 @@
-// Measures what recomputation costs: the plans of `auto` and of `greedy` on public graphs, beside the least cost that is possible.
+// Measures what recomputation costs: the plans of `auto` and of `greedy` on public graphs, beside the least cost that is
+// possible.
 //
 //     remat_bench [GRAPH...] [--points N] [--order recorded|auto] [--optima FILE.csv]
 //
-// GRAPH is a file of ../shared/data/moccasin, or chain:N (N layers of one byte: forward 1 us, backward 2 us). By default the bench
-// takes the five graphs there and chains of 10, 12, 16 and 20 layers, and 16 budgets from the floor to the peak of keeping
-// everything. Values are not aligned, as in the literature. For graphs with optima in the file (tests/bench/remat_optima.csv, made
-// by remat_optima.py with CBC, for the recorded order) its budgets are taken instead. Columns: the budget as a share of that peak,
-// costs over keeping everything, the lower bound that the plan states, and the extra work of `auto` over that of the optimum.
+// GRAPH is a file of ../shared/data/moccasin, or chain:N (N layers of one byte: forward 1 us, backward 2 us). By default the
+// bench takes the five graphs there and chains of 10, 12, 16 and 20 layers, and 16 budgets from the floor to the peak of
+// keeping everything. Values are not aligned, as in the literature. For graphs with optima in the file
+// (tests/bench/remat_optima.csv, made by remat_optima.py with CBC, for the recorded order) its budgets are taken instead.
+// Columns: the budget as a share of that peak, costs over keeping everything, the lower bound that the plan states, and the
+// extra work of `auto` over that of the optimum.
 #include <tapedeck/capture/import/graph_json.h>
 #include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/engine/text/text.h>
@@ -78,8 +80,8 @@ Optima read_optima(const std::string& path) {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::vector<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t external, const std::map<std::int64_t, double>& known,
-                                      int points) {
+std::vector<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t external,
+                                      const std::map<std::int64_t, double>& known, int points) {
   std::vector<std::int64_t> budgets;
   for (const auto& [budget, ratio] : known) budgets.push_back(budget + external);
   const std::int64_t low = search.floor(), high = search.keep_all_peak();
@@ -98,7 +100,8 @@ void print_point(const Plan& greedy, const Plan& plan, double peak, double optim
              static_cast<double>(plan.budget_bytes - plan.external_bytes) / peak,
              greedy.feasible ? fmt::format("{:.5f}", greedy.recompute_cost_ratio()) : "-",
              plan.feasible ? fmt::format("{:.5f}", ours) : "-", plan.cost_lower_bound_us / plan.keep_all_cost_us,
-             optimum > 0 ? fmt::format("{:.5f}", optimum) : "", optimum > 0 ? fmt::format("{:+.5f}", ours - optimum) : "", seconds);
+             optimum > 0 ? fmt::format("{:.5f}", optimum) : "", optimum > 0 ? fmt::format("{:+.5f}", ours - optimum) : "",
+             seconds);
   if (!plan.feasible || !greedy.feasible) return;
   ++sums->points;
   sums->greedy += greedy.recompute_cost_ratio() - 1;
@@ -108,7 +111,8 @@ void print_point(const Plan& greedy, const Plan& plan, double peak, double optim
   sums->most_over_optimum = std::max(sums->most_over_optimum, ours - optimum);
 }
 
-void measure(const std::string& name, const Graph& graph, const Settings& settings, const std::map<std::int64_t, double>& known) {
+void measure(const std::string& name, const Graph& graph, const Settings& settings,
+             const std::map<std::int64_t, double>& known) {
   PlanOptions options;
   options.alignment = 1;
   options.ordering = settings.ordering;
@@ -174,7 +178,8 @@ int main(int argc, char** argv) {
       continue;
     }
     const auto known = settings.ordering == Ordering::recorded ? optima.find(name_of(graph)) : optima.end();
-    measure(name_of(graph), read_graph(graph), settings, known == optima.end() ? std::map<std::int64_t, double>{} : known->second);
+    measure(name_of(graph), read_graph(graph), settings,
+            known == optima.end() ? std::map<std::int64_t, double>{} : known->second);
   }
   return 0;
 }
