@@ -6,6 +6,8 @@
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 
+#include <tapedeck/capture/plan/level_names.h>
+
 #include <QtCore/QUrl>
 
 #include <algorithm>
@@ -99,7 +101,7 @@ std::string plan_html(const PlanModel& model) {
   html += row("lower bound", exact_bytes(plan.lower_bound_bytes)) + row("floor", exact_bytes(plan.floor_bytes));
   html += row("keep-all peak", exact_bytes(plan.keep_all_peak_bytes));
   html += row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
-  html += row("strategy", escaped(plan.strategy)) + row("nodes", grouped(plan.nodes)) +
+  html += row("strategy", escaped(plan.strategy)) + row("passes", level_name(plan.level)) + row("nodes", grouped(plan.nodes)) +
           row("recomputed", grouped(plan.recomputed_nodes));
   html +=
       row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");

@@ -14,6 +14,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/tape_file.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
@@ -113,8 +114,9 @@ std::string info_text(const std::string& path, const TapeFile& file, const DimTa
   text += values_text(g, "state", g.n_inputs, g.n_inputs + g.n_state, file.state);
   if (file.plan) {
     const Plan& p = *file.plan;
-    text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments\n", p.strategy,
-                        human_size(p.peak_bytes), p.nodes, p.recomputed_nodes, p.recompute_cost_ratio(), p.segments.size());
+    text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments, passes {}\n",
+                        p.strategy, human_size(p.peak_bytes), p.nodes, p.recomputed_nodes, p.recompute_cost_ratio(),
+                        p.segments.size(), level_name(p.level));
   } else {
     text += "plan: none\n";
   }

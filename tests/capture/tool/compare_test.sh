@@ -37,6 +37,7 @@ for level in 0 2; do
   expect 0 plan twice.graph --level $level -o level$level.tape; answered 'passes'
   expect 0 replay level$level.tape --dims x@0=6 -q --trace level$level.json
 done
+expect 0 info level0.tape; answered 'passes none'
 expect 0 plan twice.graph --level 1 --json; answered '"level": "cleanups"'
 expect 1 compare level0.tape level2.tape; answered '  level'; answered 'none'
 exps() { grep -o '"name":"exp"' "$1" | wc -l; }
