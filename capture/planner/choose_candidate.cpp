@@ -43,24 +43,31 @@ std::vector<Candidate*> sorted_by(Key key, const Allowed& allowed, std::deque<Ca
 std::int64_t live_peak_of(const Candidate& c) { return c.live_peak; }
 double cost_of(const Candidate& c) { return c.cost; }
 bool keeps_all(const Candidate& c) { return c.keeps_all(); }
+bool counts_for_floor(const Candidate& c) { return !c.point.for_budget; }
 
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
 // searched, too.
 std::int64_t find_floor(Planning* p) {
-  const auto counts = [](const Candidate& c) { return !c.point.for_budget; };
-  std::int64_t floor = p->layouts.searched_peak(least_peak(counts, p));
-  const auto may_be_lower = [&](const Candidate& c) { return counts(c) && c.live_peak < floor; };
+  std::int64_t floor = p->layouts.searched_peak(least_peak(counts_for_floor, p));
+  const auto may_be_lower = [&](const Candidate& c) { return counts_for_floor(c) && c.live_peak < floor; };
   const std::vector<Candidate*> lowest = sorted_by(live_peak_of, may_be_lower, &p->candidates);
   for (std::size_t i = 0; i < lowest.size() && i < kMostSearched && lowest[i]->live_peak < floor; ++i)
     floor = std::min(floor, p->layouts.searched_peak(*lowest[i]));
   return floor;
 }
 
-Candidate* cheapest_that_fits(std::int64_t budget, const Allowed& allowed, Planning* p) {
+// What was found for budgets above the floor must not lower it by the luck of its placement: the floor is one number, whether a
+// budget is given or not.
+bool undercuts(std::int64_t floor, Candidate& c, CandidateLayouts* layouts) {
+  return !counts_for_floor(c) && layouts->peak(c) < floor;
+}
+
+Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const Allowed& allowed, Planning* p) {
   const auto may_fit = [&](const Candidate& c) { return allowed(c) && c.live_peak <= budget; };
   Candidate* best = nullptr;
   for (Candidate* c : sorted_by(cost_of, may_fit, &p->candidates)) {
     if (best && c->cost > best->cost) break;
+    if (undercuts(floor, *c, &p->layouts)) continue;
     if (p->layouts.peak(*c) <= budget && (!best || is_plainer(*c, *best, &p->layouts))) best = c;
   }
   return best;
@@ -78,10 +85,11 @@ bool is_allowed(const Candidate& c, const PlanOptions& options, std::int64_t bud
   return (budget >= 0 && c.strategy == asked) || c.keeps_all();
 }
 
-const Candidate* choose_candidate(std::int64_t budget, Planning* p) {
+const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Planning* p) {
   const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, p->options, budget); };
-  const Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, allowed, p);
-  return fits ? fits : &least_peak(allowed, p);
+  const Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, limits.floor, allowed, p);
+  if (fits) return fits;
+  return &least_peak([&](const Candidate& c) { return allowed(c) && counts_for_floor(c); }, p);
 }
 
 // A strategy has a name even where it leaves everything as it is.
@@ -140,7 +148,9 @@ std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits) {
   return static_cast<std::int64_t>(std::floor(options.budget_percent / 100.0 * static_cast<double>(limits.keep_all_peak)));
 }
 
-Choice choose(const Limits& limits, std::int64_t budget, Planning* p) { return {choose_candidate(budget, p), budget, limits}; }
+Choice choose(const Limits& limits, std::int64_t budget, Planning* p) {
+  return {choose_candidate(limits, budget, p), budget, limits};
+}
 
 void note_choice(const Choice& choice, const Planning& p, Plan* plan) {
   const Candidate& c = *choice.candidate;

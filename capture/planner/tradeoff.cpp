@@ -32,25 +32,25 @@ TradeoffPoint point_of(const Plan& plan) {
           plan.cost_lower_bound_us, plan.bound_from, plan.recomputed_nodes};
 }
 
-// Counts preparing a strategy as much work as all of its points.
+// Counts preparing a strategy as much work as all of its points, in whole numbers, so that what it tells never goes back.
 class Counter {
  public:
   Counter(std::function<void(double)> tell, std::size_t strategies, int points)
-      : tell_(std::move(tell)), unit_(0.5 / static_cast<double>(strategies)), points_(points) {}
+      : tell_(std::move(tell)), points_(points), all_(2 * static_cast<std::int64_t>(strategies) * points) {}
 
-  void prepared() { add(unit_); }
-  void point() { add(unit_ / points_); }
-  void strategy_done(std::size_t strategies) { done_ = 0, add(2 * unit_ * static_cast<double>(strategies)); }
+  void prepared() { add(points_); }
+  void point() { add(1); }
+  // A strategy may have fewer points than were asked for.
+  void strategy_done(std::size_t strategies) { add(2 * static_cast<std::int64_t>(strategies) * points_ - done_); }
 
  private:
-  void add(double part) {
-    done_ = std::min(done_ + part, 1.0);
-    if (tell_) tell_(done_);
+  void add(std::int64_t part) {
+    done_ += part;
+    if (tell_) tell_(static_cast<double>(done_) / static_cast<double>(all_));
   }
 
   std::function<void(double)> tell_;
-  double unit_, done_ = 0;
-  int points_;
+  std::int64_t points_, all_, done_ = 0;
 };
 
 class Sweep {

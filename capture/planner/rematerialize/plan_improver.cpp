@@ -10,12 +10,12 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kTrials = 12;        // recipes tried for one choice, per way of getting operands
-constexpr int kEstimates = 48;     // recipes costed for one choice
-constexpr int kMostRuined = 4;     // runs taken back in one round
-constexpr double kNoise = 0.7;     // of rounds: scores are multiplied by e to the power of up to this
-constexpr int kPatience = 48;      // rounds without a cheaper plan, after which a bound is left
-constexpr int kFewestSteps = 512;  // lower_peak() ends when steps of this part of the peak fail
+constexpr int kTrials = 12;                              // recipes tried for one choice, per way of getting operands
+constexpr int kEstimates = 48;                           // recipes costed for one choice
+constexpr int kMostRuined = 4;                           // runs taken back in one round
+constexpr double kNoise = 0.7;                           // of rounds: scores are multiplied by e to the power of up to this
+constexpr int kPatience = 48, kPatienceOfSmall = 2'000;  // rounds without a cheaper plan, after which a bound is left
+constexpr int kFewestSteps = 512;                        // lower_peak() ends when steps of this part of the peak fail
 
 }  // namespace
 
@@ -184,8 +184,9 @@ void PlanImprover::improve(std::int64_t live_bytes, std::int64_t work_left) {
   const std::int64_t end = work() + work_left;
   double cost = recomputed_cost();
   const double tolerance = 1e-9 * (facts_.keep_all_cost + 1e-9);
+  const int patience = kPatience + kPatienceOfSmall / std::max(schedule_.stage_count(), 1);
   int failures = 0;
-  while (work() < end && cost > tolerance && failures < kPatience) {
+  while (work() < end && cost > tolerance && failures < patience) {
     const std::size_t before = schedule_.journal().size();
     ++looked_at_;
     ruin(live_bytes);

@@ -66,6 +66,7 @@ TEST(Tradeoff, KeepsWhatWasFoundWhenItIsCancelled) {
   const Graph graph = test::there_and_back(3);
   TradeoffOptions options;
   options.points = 4;
+  options.strategies = {Strategy::automatic, Strategy::none, Strategy::greedy};
   const std::string whole = tradeoff_csv(tradeoff(graph, options));
   int most = 0;
   std::vector<double> told;
