@@ -27,6 +27,7 @@ grep -q costs.*peak out && fail "costs are shown unasked"
 expect 0 plan c.tape --recompute op:relu --explain wishes; answered "bytes of peak"
 expect 0 plan c.tape --recompute x --json; answered '"why": "it is an input"'; grep -q '"cost"' out && fail "costs are in the JSON unasked"
 expect 0 plan c.tape --recompute x --json --explain wishes; answered '"feasible_without": true'
+expect 0 plan c.tape --recompute op:relu --explain memory; answered "in this table nothing is recomputed"
 expect 0 plan c.tape --explain wishes; answered "no wish was stated"
 expect 0 plan c.tape --json; grep -q wishes out && fail "there are wishes"
 
