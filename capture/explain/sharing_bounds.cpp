@@ -27,6 +27,7 @@ PlanOptions without_recomputing(PlanOptions options) {
   options.strategy = Strategy::none;
   options.budget = -1;
   options.budget_percent = -1;
+  options.wishes = {};  // nor by wishes
   options.near = {};
   options.progress = {};
   return options;

@@ -31,7 +31,7 @@ class WishWriter {
         runs_(graph_.nodes.size()),
         schedule_(facts) {
     const std::int64_t n = graph_.node_count();
-    most_runs_ = std::max(4 * n, std::min<std::int64_t>(n * n / 2, 4096));
+    most_runs_ = std::max(n, std::min<std::int64_t>(n * n / 2, 4096));
   }
 
   Recomputed write() {

@@ -36,6 +36,7 @@ struct BenchCommandOptions {
   std::string warmup;                    // "3" steps, "200ms", "1s"; empty: until steady
   double min_time_s = 0;                 // 0: 1, with --small 0.3
   std::string budget;                    // plan again under it
+  WishWords wishes;                      // plan again with them
   std::string chunk;                     // plan again with chunks of no more
   double parallel_peak = kParallelPeak;  // of plans made here
   std::string costs;                     // of plans made here
@@ -43,7 +44,7 @@ struct BenchCommandOptions {
   bool json = false;
 };
 
-std::vector<Option> table(BenchCommandOptions& o) {
+std::vector<Option> own_options(BenchCommandOptions& o) {
   return {
       {.name = "FILE|MODEL",
        .to = &o.files,
@@ -89,6 +90,8 @@ std::vector<Option> table(BenchCommandOptions& o) {
       json_option(&o.json),
   };
 }
+
+std::vector<Option> table(BenchCommandOptions& o) { return joined({own_options(o), wish_options(&o.wishes, "Plan again. ")}); }
 
 constexpr double kMinTime = 1, kSmallMinTime = 0.3;
 
@@ -172,6 +175,7 @@ class BenchRun {
     read_budget(options.budget, &plan_);
     plan_.chunk_bytes = parse_chunk(options.chunk);
     plan_.parallel_peak = options.parallel_peak;
+    plan_.wishes = options.wishes.wishes();
   }
 
   int run() {
@@ -226,7 +230,7 @@ class BenchRun {
   }
 
   Plan plan_of(const TapeFile& file) {
-    if (file.plan && options_.budget.empty() && options_.chunk.empty()) return *file.plan;
+    if (file.plan && options_.budget.empty() && options_.chunk.empty() && options_.wishes.empty()) return *file.plan;
     tapedeck::PlanOptions how = plan_;
     how.costs = choose_costs(options_.costs, file);
     if (file.plan) how.level = file.plan->level;

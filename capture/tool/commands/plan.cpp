@@ -29,11 +29,10 @@ struct PlanCommandOptions {
   std::string budget;  // "64MiB", "1.5GB", "4096", "50%"
   std::string chunk;   // most bytes of one block of the arena; empty: the arena is one block
   std::string strategy = "auto";
-  std::string order = "auto";                // or "recorded"
-  int level = 2;                             // of the passes that run first
-  std::vector<std::string> keep, recompute;  // patterns
-  std::vector<std::string> wishes;           // "--keep" and "--recompute" in their order
-  std::int64_t align = -1;                   // -1: the alignment of the device
+  std::string order = "auto";  // or "recorded"
+  int level = 2;               // of the passes that run first
+  WishWords wishes;
+  std::int64_t align = -1;  // -1: the alignment of the device
   std::string device = "cpu";
   std::string output;
   int threads = 1;
@@ -46,14 +45,6 @@ struct PlanCommandOptions {
   std::string costs;    // estimate, calibrated, profile; empty: the best source there is
   bool json = false;
 };
-
-constexpr const char* kPatterns =
-    "\nPatterns of --keep and --recompute:\n"
-    "  NAME            values of that name; * stands for any characters and ? for one: 'h*'\n"
-    "  module:PATH     values made in that module and in modules inside it: module:encoder\n"
-    "  op:NAME         values that the op makes: op:matmul\n"
-    "  trait:NAME      values made by ops of that trait, which `tapedeck ops --json` lists: trait:random\n"
-    "  region:NUMBER   values made in that checkpoint region\n";
 
 std::vector<Option> memory_options(PlanCommandOptions& o) {
   return {
@@ -76,20 +67,6 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
        .group = "Memory",
        .choices = {"recorded", "auto"}},
       level_option(&o.level),
-      {.name = "--keep",
-       .metavar = "PATTERN",
-       .to = &o.keep,
-       .help = "Never compute these values again; the patterns are below.",
-       .group = "Memory",
-       .turns = &o.wishes},
-      {.name = "--recompute",
-       .metavar = "PATTERN",
-       .to = &o.recompute,
-       .help = "Compute these values again in backward instead of keeping them. Of --keep and --recompute the last one that "
-               "names a "
-               "value counts.",
-       .group = "Memory",
-       .turns = &o.wishes},
       chunk_option(&o.chunk, "Allocate the arena"),
       {.name = "--align",
        .metavar = "BYTES",
@@ -165,7 +142,9 @@ std::vector<Option> output_options(PlanCommandOptions& o) {
   };
 }
 
-std::vector<Option> table(PlanCommandOptions& o) { return joined({memory_options(o), segment_options(o), output_options(o)}); }
+std::vector<Option> table(PlanCommandOptions& o) {
+  return joined({memory_options(o), wish_options(&o.wishes), segment_options(o), output_options(o)});
+}
 
 std::string chunks_text(const Plan& p) {
   const std::string text = fmt::format("{}, of no more than {}", p.chunks.size(), human_size(p.chunk_bytes));
@@ -231,14 +210,6 @@ void check_files(const PlanCommandOptions& options) {
   if (!options.picture.empty()) check_picture(options.picture);
 }
 
-std::vector<Wish> wishes_of(const PlanCommandOptions& options) {
-  std::vector<Wish> wishes;
-  auto keep = options.keep.begin(), recompute = options.recompute.begin();
-  for (const std::string& name : options.wishes)
-    wishes.push_back(name == "--keep" ? Wish{WishKind::keep, *keep++} : Wish{WishKind::recompute, *recompute++});
-  return wishes;
-}
-
 int run(const PlanCommandOptions& options) {
   const StopAtInterrupt stop;
   check_files(options);
@@ -246,7 +217,7 @@ int run(const PlanCommandOptions& options) {
   read_budget(options.budget, &how);
   how.strategy = strategy_named(options.strategy);
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
-  how.wishes = wishes_of(options);
+  how.wishes = options.wishes.wishes();
   how.level = static_cast<OptimizationLevel>(options.level);
   how.alignment = options.align;
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
@@ -285,7 +256,7 @@ int run(const PlanCommandOptions& options) {
 
 [[maybe_unused]] const bool registered =
     register_command("plan", CommandGroup::plan, "Plan the memory of a step, with or without a budget.", table, run,
-                     "Strategies:\n" + list_strategies() + kPatterns);
+                     "Strategies:\n" + list_strategies() + kWishPatterns);
 
 }  // namespace
 

@@ -56,6 +56,7 @@ struct ReplayOptions {
   bool check_eager = false;
   std::string trace;          // Chrome trace events of the last step
   std::string memory_trace;   // its allocations: .pickle or .json
+  WishWords wishes;           // plan anew with them
   std::string budget, chunk;  // plan anew under a budget, with chunks of no more
   std::string costs;          // of a plan that is made here
   bool profile = false;       // time every node
@@ -203,7 +204,8 @@ std::vector<Option> output_options(ReplayOptions& o) {
 }
 
 std::vector<Option> table(ReplayOptions& o) {
-  return joined({step_options(o), value_options(o), plan_options(o), expect_options(o), output_options(o)});
+  return joined({step_options(o), value_options(o), plan_options(o), wish_options(&o.wishes, "Plan again. "), expect_options(o),
+                 output_options(o)});
 }
 
 // Runs the same steps eagerly beside the replay and remembers the first thing that differs.
@@ -354,12 +356,15 @@ TapeFile load(const ReplayOptions& options, OptimizationLevel* level) {
   return file;
 }
 
+bool plans_anew(const ReplayOptions& options) {
+  return !options.chunk.empty() || !options.budget.empty() || !options.wishes.empty();
+}
+
 // The plan of the file if it serves, else a new one under the same budget and at the same level.
 Plan choose_plan(const ReplayOptions& options, const TapeFile& file, OptimizationLevel level, int threads,
                  const std::shared_ptr<const CostModel>& costs) {
   const bool splits = !options.phase.empty();
-  if (file.plan && options.chunk.empty() && options.budget.empty() && (!splits || file.plan->segment_rule.split_phases))
-    return *file.plan;
+  if (file.plan && !plans_anew(options) && (!splits || file.plan->segment_rule.split_phases)) return *file.plan;
   tapedeck::PlanOptions how;
   how.cancel = &interrupted();
   how.costs = costs;
@@ -368,6 +373,7 @@ Plan choose_plan(const ReplayOptions& options, const TapeFile& file, Optimizatio
   how.chunk_bytes = parse_chunk(options.chunk);
   how.split_phases = splits;
   how.level = level;
+  how.wishes = options.wishes.wishes();
   read_budget(options.budget, &how);
   if (file.plan && options.budget.empty()) how.budget = file.plan->budget_bytes;  // the other options ask for nothing else
   Progress progress("planning");
@@ -406,7 +412,7 @@ int run(const ReplayOptions& options) {
   OptimizationLevel level = OptimizationLevel::all;
   TapeFile file = load(options, &level);
   const int threads = thread_count(options);
-  const bool keeps_plan = file.plan && options.chunk.empty() && options.budget.empty() && options.phase.empty();
+  const bool keeps_plan = file.plan && !plans_anew(options) && options.phase.empty();
   const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   Plan plan = choose_plan(options, file, level, threads, costs);
   if (!plan.feasible) throw InfeasiblePlanError("", plan);

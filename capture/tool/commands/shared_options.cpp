@@ -44,6 +44,42 @@ Option level_option(int* to) {
           .most = 2};
 }
 
+std::vector<Option> wish_options(WishWords* to, const std::string& when) {
+  return {
+      {.name = "--keep",
+       .metavar = "PATTERN",
+       .to = &to->keep,
+       .help = when + "Never compute these values again; `tapedeck plan --help` lists the patterns.",
+       .group = "Memory",
+       .turns = &to->turns},
+      {.name = "--recompute",
+       .metavar = "PATTERN",
+       .to = &to->recompute,
+       .help = when + "Compute these values again in backward instead of keeping them. Of --keep and --recompute the last one "
+                      "that names a value counts.",
+       .group = "Memory",
+       .turns = &to->turns},
+  };
+}
+
+std::vector<Wish> WishWords::wishes() const {
+  std::vector<Wish> wishes;
+  auto kept = keep.begin(), again = recompute.begin();
+  for (const std::string& name : turns) {
+    if (name == "--keep" && kept != keep.end()) wishes.push_back({WishKind::keep, *kept++});
+    if (name == "--recompute" && again != recompute.end()) wishes.push_back({WishKind::recompute, *again++});
+  }
+  return wishes;
+}
+
+const char* const kWishPatterns =
+    "\nPatterns of --keep and --recompute:\n"
+    "  NAME            values of that name; * stands for any characters and ? for one: 'h*'\n"
+    "  module:PATH     values made in that module and in modules inside it: module:encoder\n"
+    "  op:NAME         values that the op makes: op:matmul\n"
+    "  trait:NAME      values made by ops of that trait, which `tapedeck ops --json` lists: trait:random\n"
+    "  region:NUMBER   values made in that checkpoint region\n";
+
 Option costs_option(std::string* to, const std::string& when) {
   return {.name = "--costs",
           .metavar = "SOURCE",

@@ -1,6 +1,7 @@
 // Options that several commands have, and the words that shells offer for them.
 #pragma once
 
+#include <tapedeck/capture/plan/wishes.h>
 #include <tapedeck/capture/tool/line/command.h>
 
 #include <string>
@@ -18,6 +19,17 @@ Option parallel_peak_option(double* to, const std::string& when = "");
 Option level_option(int* to);  // 0, 1 or 2: the value of an OptimizationLevel
 Option costs_option(std::string* to, const std::string& when = "");
 Option tolerance_option(const char* name, double* to, const std::string& help);
+
+// The words of --keep and --recompute.
+struct WishWords {
+  std::vector<std::string> keep, recompute;
+  std::vector<std::string> turns;  // the names of both options in their order on the line
+
+  bool empty() const { return turns.empty(); }
+  std::vector<Wish> wishes() const;  // in the order of the line
+};
+std::vector<Option> wish_options(WishWords* to, const std::string& when = "");
+extern const char* const kWishPatterns;  // what a pattern is, for the notes of a command
 
 std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
 

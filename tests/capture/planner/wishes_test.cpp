@@ -383,6 +383,7 @@ TEST_P(RandomWishes, ToRecomputeAreHonouredInEveryPlan) {
       options.strategy = strategy;
       options.budget_percent = percent;
       options.split_phases = GetParam() % 4 == 0;
+      options.threads = 1 + static_cast<int>(GetParam() % 3);
       options.wishes = wishes;
       const Plan plan = make_plan(graph, options);
       ASSERT_EQ(complaint_of(plan, GetParam()), "") << print(plan.graph);

@@ -12,6 +12,10 @@ expect 0 plan c.tape --keep module:conv1 --keep stem.add --budget 70%; quiet
 # Values to compute again are, without a budget too; the replay has the bits of eager code.
 expect 0 plan c.tape --recompute 'op:relu' --json -o r.tape; quiet; [ "$(number recomputed_nodes)" -gt 10 ] || fail "$(number recomputed_nodes) nodes are recomputed"
 expect 0 replay r.tape --steps 2 --check-eager --json; answered '"equal_to_eager": true'
+expect 0 replay c.tape --recompute op:relu --check-eager --json; answered '"equal_to_eager": true'; again=$(number planned_peak_bytes)
+expect 0 replay r.tape --keep '*' --json; [ "$(number planned_peak_bytes)" != "$again" ] || fail "replay does not plan again"
+expect 0 bench r.tape --recompute op:relu --min-time 0.01 --json; [ "$(number planned_peak_bytes)" = "$again" ] || fail "bench does not plan again"
+expect 2 replay c.tape --keep nobody; said "no value has such a name"
 # The last wish that names a value counts, in the order of the line.
 expect 0 plan c.tape --recompute op:relu --keep=* --json; [ "$(number recomputed_nodes)" = 0 ] || fail "--keep is not the last word"
 expect 0 plan c.tape --keep=* --recompute op:relu --keep op:add --json; [ "$(number recomputed_nodes)" -gt 10 ] || fail "--recompute is not the last word"
@@ -23,6 +27,7 @@ grep -q costs.*peak out && fail "costs are shown unasked"
 expect 0 plan c.tape --recompute op:relu --explain wishes; answered "bytes of peak"
 expect 0 plan c.tape --recompute x --json; answered '"why": "it is an input"'; grep -q '"cost"' out && fail "costs are in the JSON unasked"
 expect 0 plan c.tape --recompute x --json --explain wishes; answered '"feasible_without": true'
+expect 0 plan c.tape --recompute op:relu --explain memory; answered "in this table nothing is recomputed"
 expect 0 plan c.tape --explain wishes; answered "no wish was stated"
 expect 0 plan c.tape --json; grep -q wishes out && fail "there are wishes"
 
