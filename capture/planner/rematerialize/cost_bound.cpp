@@ -4,13 +4,14 @@
 #include <tapedeck/capture/planner/rematerialize/cost_bound.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostSteps = 100'000'000;  // of all walks together, about
+constexpr std::int64_t kMostSteps = 60'000'000;  // of all walks together, about
 constexpr std::int64_t kLeastWalks = 100;
 constexpr std::int64_t kMostCharges = 20'000'000;  // of all charged knapsacks of a budget together, about
 constexpr std::int64_t kLeastAgain = 8;
@@ -56,13 +57,7 @@ CostBounds::CostBounds(const Facts& facts, const Watch& watch) : facts_(facts), 
   list_neighbours();
   list_roots();
   choose_nodes();
-  Walk walk(facts_);
-  Load load;
-  for (NodeId k : nodes_) {
-    watch_.check();
-    load_at(k, &walk, &load);
-    most_.push_back(load.stuck + load.movable);
-  }
+  most_.assign(nodes_.size(), std::numeric_limits<std::int64_t>::max());
 }
 
 void CostBounds::list_neighbours() {
@@ -207,7 +202,7 @@ double CostBounds::whole_cost(std::int64_t room, Load* load) const {
   return whole_cover(load->items, excess, kBranches);
 }
 
-CostBound CostBounds::at(std::int64_t budget) const {
+CostBound CostBounds::at(std::int64_t budget) {
   CostBound bound;
   Walk walk(facts_);
   Load load;
@@ -217,6 +212,8 @@ CostBound CostBounds::at(std::int64_t budget) const {
     if (most_[i] <= room) continue;
     watch_.check();
     load_at(nodes_[i], &walk, &load);
+    most_[i] = load.stuck + load.movable;
+    if (most_[i] <= room) continue;
     if (load.stuck > room && load.stuck + facts_.external_bytes > bound.stuck_bytes)
       bound = {0, nodes_[i], false, load.stuck + facts_.external_bytes};
     if (!bound.may_fit) continue;

@@ -60,7 +60,7 @@ class CostBounds {
   CostBounds(const Facts& facts, const Watch& watch);  // both outlive it
 
   // `budget`: bytes, external bytes counted. A function of facts and budget alone.
-  CostBound at(std::int64_t budget) const;
+  CostBound at(std::int64_t budget);
 
  private:
   // The bytes at the first run of one node.
@@ -124,7 +124,7 @@ class CostBounds {
   Lists writes_, needs_;      // by node: the roots in the arena that it writes, and that it reads and is no window on
   std::vector<std::int32_t> needed_by_;  // by root: the number of nodes that need it
   std::vector<NodeId> nodes_;            // that are looked at
-  std::vector<std::int64_t> most_;       // by entry of nodes_: the most bytes in the arena that its first run may need
+  std::vector<std::int64_t> most_;  // by entry of nodes_: the most bytes in the arena that its first run may need, once known
 };
 
 }  // namespace tapedeck

@@ -108,7 +108,7 @@ TEST(CostBound, IsNeverAboveTheCheapestWayToRunASmallGraph) {
     const Graph graph = program.graph();
     const Facts facts = collect_facts(graph, nullptr, Sharing::none);
     const Watch watch;
-    const CostBounds bounds(facts, watch);
+    CostBounds bounds(facts, watch);
     for (std::int64_t room = 3; room <= 24; room += 2) {
       const double cheapest = program.cheapest_run(room);
       const CostBound bound = bounds.at(facts.external_bytes + room);
