@@ -152,7 +152,7 @@ struct Plan {
   bool feasible = true;
   std::string infeasible_reason;                     // names the floor, and the node and the tensors that set the floor
   OptimizationLevel level = OptimizationLevel::all;  // the passes that ran before planning
-  std::string strategy = "none";                     // none, regions, greedy
+  std::string strategy = "none";                     // none, regions, greedy, search, ...
   std::string order = "recorded";                    // how the order of nodes was found (planner/order/find_order.h)
   std::int64_t alignment = 64;                       // of the values in the arena, from the start of their chunk
   std::int64_t budget_bytes = -1;                    // -1 = none
@@ -167,7 +167,7 @@ struct Plan {
   std::int64_t keep_all_peak_bytes = 0;
   double cost_us = 0;  // model cost of all nodes run
   double keep_all_cost_us = 0;
-  double cost_lower_bound_us = 0;     // no plan in this order of nodes that fits budget_bytes costs less; 0: not worked out
+  double cost_lower_bound_us = 0;     // no plan that fits budget_bytes costs less, in any order of nodes; 0: not worked out
   std::string bound_from;             // how that bound was got; empty: not worked out
   double solve_ms = 0;                // how long planning took; equal plans may differ in it
   std::int32_t nodes = 0;             // clones counted
