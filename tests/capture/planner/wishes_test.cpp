@@ -182,6 +182,12 @@ Graph random_program(unsigned seed) {
   return parse(text, "random");
 }
 
+// Those that come with the library, and in turn one of the others.
+std::vector<Strategy> strategies_for(unsigned seed) {
+  constexpr const char* kNamed[] = {"binomial", "echo", "mincut", "mirror", "sqrt"};
+  return {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic, strategy_named(kNamed[seed % 5])};
+}
+
 class RandomWishes : public ::testing::TestWithParam<unsigned> {};
 
 // Every third value of the program, from another one on for each seed.
@@ -195,7 +201,7 @@ std::vector<Wish> wishes_for(const Graph& graph, WishKind kind, unsigned seed) {
 TEST_P(RandomWishes, ToKeepAreHonouredInEveryPlan) {
   const Graph graph = random_program(GetParam());
   const std::vector<Wish> wishes = wishes_for(graph, WishKind::keep, GetParam());
-  for (Strategy strategy : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic})
+  for (Strategy strategy : strategies_for(GetParam()))
     for (double percent : {-1, 0, 60, 85}) {
       PlanOptions options;
       options.strategy = strategy;
@@ -377,7 +383,7 @@ TEST(WishesToRecompute, WhatAStrategyMakesAgainReadsNoKeptCopy) {
 TEST_P(RandomWishes, ToRecomputeAreHonouredInEveryPlan) {
   const Graph graph = random_program(GetParam());
   const std::vector<Wish> wishes = wishes_for(graph, WishKind::recompute, GetParam());
-  for (Strategy strategy : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic})
+  for (Strategy strategy : strategies_for(GetParam()))
     for (double percent : {-1, 0, 60, 85}) {
       PlanOptions options;
       options.strategy = strategy;
