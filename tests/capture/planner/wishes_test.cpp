@@ -380,6 +380,30 @@ TEST(WishesToRecompute, WhatAStrategyMakesAgainReadsNoKeptCopy) {
   EXPECT_EQ(nodes_of(make_plan(graph, options)), "small large soon most mid small' large' end");
 }
 
+// The rule of `mirror` makes no product again, but would make %large again from a kept %small.
+TEST(WishesToRecompute, NamedStrategiesReadNoKeptCopy) {
+  const Graph graph = parse(R"(graph g(%x: f32[32,32]) {
+    %small: f32[32,32] = matmul(%x, %x)
+    %large: u8[20000] = opaque(%small) {us=1.0}
+    %tall: f32[100,2], %wide: f32[2,100] = opaque(%large) {us=1.0}
+    %most: f32[100,100] = matmul(%tall, %wide)
+    %mid: f32[100,2] = matmul(%most, %tall)
+    %end: u8[8] = opaque(%mid, %large) {us=1.0} [phase=backward]
+    return %end
+  })",
+                            "product");
+  for (const char* name : {"binomial", "echo", "mincut", "mirror", "sqrt"}) {
+    PlanOptions options = to_recompute("small");
+    options.strategy = strategy_named(name);
+    options.budget_percent = 0;
+    const Plan plan = make_plan(graph, options);
+    for (ValueId v = 0; v < plan.graph.value_count(); ++v)
+      if (plan.graph.value_name(v) == "small") {
+        EXPECT_EQ(readers_that_were_kept_for(plan, v), "") << name << "\n" << print(plan.graph);
+      }
+  }
+}
+
 TEST_P(RandomWishes, ToRecomputeAreHonouredInEveryPlan) {
   const Graph graph = random_program(GetParam());
   const std::vector<Wish> wishes = wishes_for(graph, WishKind::recompute, GetParam());
