@@ -163,7 +163,15 @@ class WayBack {
 
   void run(const std::vector<NodeId>& nodes, NodeId stage) {
     for (NodeId n : nodes)
-      if (n < stage && can_be_had_at(facts_, n, stage)) runs_.insert({stage, n});
+      if (n < stage && can_be_had_at(facts_, n, stage) && !keeps_given_up(n, stage)) runs_.insert({stage, n});
+  }
+
+  // The node would read a value that a wish gives up, and that is not made again in this stage.
+  bool keeps_given_up(NodeId n, NodeId stage) const {
+    const auto reads = facts_.reads(n);
+    return std::any_of(reads.begin(), reads.end(), [&](ValueId root) {
+      return is_given_up(facts_, root) && !runs_.contains({stage, facts_.graph->values[root].node});
+    });
   }
 
   const Facts& facts_;

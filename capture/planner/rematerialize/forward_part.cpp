@@ -4,6 +4,16 @@
 
 namespace tapedeck {
 
+bool is_forward(const Facts& facts, NodeId n) {
+  const Origin& origin = facts.graph->nodes[n].origin;
+  return origin.phase == Phase::forward && !origin.clone && (facts.runs_later.empty() || !facts.runs_later[n]);
+}
+
+bool is_given_up(const Facts& facts, ValueId root) {
+  return !facts.given_up.empty() && facts.in_arena(root) && facts.given_up[root] &&
+         is_forward(facts, facts.graph->values[root].node);
+}
+
 std::string named_result(const Facts& facts, NodeId n) {
   for (ValueId v : facts.makes(n))
     if (facts.in_arena(v) && facts.bytes[v] > 0) return facts.graph->value_name(v);
@@ -36,6 +46,22 @@ std::vector<NodeId> first_later_readers(const Facts& facts) {
   return first;
 }
 
+namespace {
+
+// A value that a wish gives up is read again only where it is made again.
+void honour_wishes_in(const Facts& facts, std::vector<NodeId>* stages) {
+  if (facts.given_up.empty()) return;
+  for (NodeId n = 0; n < facts.graph->node_count(); ++n) {
+    const auto reads = facts.reads(n);
+    const auto would_be_kept = [&](ValueId root) {
+      return is_given_up(facts, root) && (*stages)[facts.graph->values[root].node] == kNone;
+    };
+    if (std::any_of(reads.begin(), reads.end(), would_be_kept)) (*stages)[n] = kNone;
+  }
+}
+
+}  // namespace
+
 std::vector<NodeId> stages_of_one_more_run(const Facts& facts, const std::vector<char>& chosen) {
   std::vector<NodeId> stages(facts.graph->nodes.size(), kNone);
   std::vector<NodeId> wanted = first_later_readers(facts);  // by root: the first stage that reads it again
@@ -48,6 +74,7 @@ std::vector<NodeId> stages_of_one_more_run(const Facts& facts, const std::vector
     stages[n] = stage;
     for (ValueId root : facts.reads(n)) wanted[root] = std::min(wanted[root], stage);
   }
+  honour_wishes_in(facts, &stages);
   return stages;
 }
 

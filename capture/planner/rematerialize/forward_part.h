@@ -14,7 +14,11 @@
 
 namespace tapedeck {
 
-inline bool is_forward(const Facts& facts, NodeId n) { return facts.graph->nodes[n].origin.phase == Phase::forward; }
+// A clone, which a wish of the user or an earlier choice has put before its reader, stands for that reader.
+bool is_forward(const Facts& facts, NodeId n);
+
+// A wish says that no copy of the root, made in forward, may be kept for a later phase.
+bool is_given_up(const Facts& facts, ValueId root);
 
 // The result that a decision about the node names: the first one with bytes in the arena.
 std::string named_result(const Facts& facts, NodeId n);
@@ -33,7 +37,8 @@ std::vector<NodeId> first_later_readers(const Facts& facts);
 
 // By node: the one stage in which a chosen node runs again, as late as it may: that of the first node of a later phase that
 // reads its results, or of the first chosen node that runs again and reads them. kNone for other nodes, for nodes that nobody
-// needs again, and for nodes that cannot run again there. One walk over the reads of all nodes.
+// needs again, and for nodes that cannot run again there, or that would keep a value that a wish gives up. Two walks over the
+// reads of all nodes.
 std::vector<NodeId> stages_of_one_more_run(const Facts& facts, const std::vector<char>& chosen);
 
 // The runs of the nodes that have a stage, as a set.

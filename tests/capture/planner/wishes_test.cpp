@@ -182,6 +182,12 @@ Graph random_program(unsigned seed) {
   return parse(text, "random");
 }
 
+// Those that come with the library, and in turn one of the others.
+std::vector<Strategy> strategies_for(unsigned seed) {
+  constexpr const char* kNamed[] = {"binomial", "echo", "mincut", "mirror", "sqrt"};
+  return {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic, strategy_named(kNamed[seed % 5])};
+}
+
 class RandomWishes : public ::testing::TestWithParam<unsigned> {};
 
 // Every third value of the program, from another one on for each seed.
@@ -195,7 +201,7 @@ std::vector<Wish> wishes_for(const Graph& graph, WishKind kind, unsigned seed) {
 TEST_P(RandomWishes, ToKeepAreHonouredInEveryPlan) {
   const Graph graph = random_program(GetParam());
   const std::vector<Wish> wishes = wishes_for(graph, WishKind::keep, GetParam());
-  for (Strategy strategy : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic})
+  for (Strategy strategy : strategies_for(GetParam()))
     for (double percent : {-1, 0, 60, 85}) {
       PlanOptions options;
       options.strategy = strategy;
@@ -374,10 +380,34 @@ TEST(WishesToRecompute, WhatAStrategyMakesAgainReadsNoKeptCopy) {
   EXPECT_EQ(nodes_of(make_plan(graph, options)), "small large soon most mid small' large' end");
 }
 
+// The rule of `mirror` makes no product again, but would make %large again from a kept %small.
+TEST(WishesToRecompute, NamedStrategiesReadNoKeptCopy) {
+  const Graph graph = parse(R"(graph g(%x: f32[32,32]) {
+    %small: f32[32,32] = matmul(%x, %x)
+    %large: u8[20000] = opaque(%small) {us=1.0}
+    %tall: f32[100,2], %wide: f32[2,100] = opaque(%large) {us=1.0}
+    %most: f32[100,100] = matmul(%tall, %wide)
+    %mid: f32[100,2] = matmul(%most, %tall)
+    %end: u8[8] = opaque(%mid, %large) {us=1.0} [phase=backward]
+    return %end
+  })",
+                            "product");
+  for (const char* name : {"binomial", "echo", "mincut", "mirror", "sqrt"}) {
+    PlanOptions options = to_recompute("small");
+    options.strategy = strategy_named(name);
+    options.budget_percent = 0;
+    const Plan plan = make_plan(graph, options);
+    for (ValueId v = 0; v < plan.graph.value_count(); ++v)
+      if (plan.graph.value_name(v) == "small") {
+        EXPECT_EQ(readers_that_were_kept_for(plan, v), "") << name << "\n" << print(plan.graph);
+      }
+  }
+}
+
 TEST_P(RandomWishes, ToRecomputeAreHonouredInEveryPlan) {
   const Graph graph = random_program(GetParam());
   const std::vector<Wish> wishes = wishes_for(graph, WishKind::recompute, GetParam());
-  for (Strategy strategy : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic})
+  for (Strategy strategy : strategies_for(GetParam()))
     for (double percent : {-1, 0, 60, 85}) {
       PlanOptions options;
       options.strategy = strategy;

@@ -50,34 +50,40 @@ TEST_P(NamedStrategies, ReplaysHaveTheBitsOfEagerRuns) {
 
 // Layers of a product, batch norm and tanh. The statistics are state, and backward reads what lies between the layers.
 Graph batch_norms(int layers) {
-  std::string text = "graph norms(%h0: f32[4,3,4,4]) state(%sum: f32[3] [role=statistic], %w: f32[4,4]) {\n", sum = "%sum";
+  std::string text = "graph norms(%h0: f32[4,3,8,8]) state(%sum: f32[3] [role=statistic], %w: f32[8,8]) {\n", sum = "%sum";
   for (int i = 1; i <= layers; ++i) {
-    text += fmt::format("  %p{0}: f32[4,3,4,4] = matmul(%h{1}, %w)\n", i, i - 1);
-    text += fmt::format("  %y{0}: f32[4,3,4,4], %m{0}: f32[3], %v{0}: f32[3] = batch_norm(%p{0})\n", i);
-    text += fmt::format("  %h{0}: f32[4,3,4,4] = tanh(%y{0})\n  %s{0}: f32[3] = add({1}, %v{0})\n", i, sum);
+    text += fmt::format("  %p{0}: f32[4,3,8,8] = matmul(%h{1}, %w)\n", i, i - 1);
+    text += fmt::format("  %y{0}: f32[4,3,8,8], %m{0}: f32[3], %v{0}: f32[3] = batch_norm(%p{0})\n", i);
+    text += fmt::format("  %h{0}: f32[4,3,8,8] = tanh(%y{0})\n  %s{0}: f32[3] = add({1}, %v{0})\n", i, sum);
     sum = fmt::format("%s{}", i);
   }
-  text += fmt::format("  %g{0}: f32[4,3,4,4] = neg(%h{0}) [phase=backward]\n", layers);
+  text += fmt::format("  %g{0}: f32[4,3,8,8] = neg(%h{0}) [phase=backward]\n", layers);
   for (int i = layers; i >= 1; --i)
     text += fmt::format(
-        "  %a{0}: f32[4,3,4,4] = mul(%g{0}, %h{0}) [phase=backward]\n"
-        "  %b{0}: f32[4,3,4,4] = sub(%a{0}, %y{0}) [phase=backward]\n"
-        "  %g{1}: f32[4,3,4,4] = mul(%b{0}, %p{0}) [phase=backward]\n",
+        "  %a{0}: f32[4,3,8,8] = mul(%g{0}, %h{0}) [phase=backward]\n"
+        "  %b{0}: f32[4,3,8,8] = sub(%a{0}, %y{0}) [phase=backward]\n"
+        "  %g{1}: f32[4,3,8,8] = mul(%b{0}, %p{0}) [phase=backward]\n",
         i, i - 1);
   return parse(text + fmt::format("  return %g0\n  update %sum = %s{}\n}}\n", layers), "norms");
 }
 
 // The statistics are updated once, however often the nodes run that make them.
 TEST_P(NamedStrategies, BatchNormUpdatesItsStatisticsOnce) {
-  const Graph graph = batch_norms(20);
+  EXPECT_GT(test::expect_equal_replays(batch_norms(20), GetParam()), 0);
+}
+
+// As a user asks for it: a plan by the name of the strategy, under a budget that it can only meet by recomputing.
+TEST_P(NamedStrategies, MeetsABudgetInAReplay) {
+  const Graph graph = batch_norms(12);
   PlanOptions options;
   options.strategy = strategy_named(GetParam());
-  options.budget_percent = 0;
-  const Plan lowest = make_plan(graph, options);
-  EXPECT_GT(lowest.recomputed_nodes, 0);
-  options.budget_percent = -1;
-  options.budget = lowest.peak_bytes;
-  check_replay(graph, options, 2);
+  options.budget_percent = 90;
+  const Plan plan = make_plan(graph, options);
+  ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
+  EXPECT_EQ(plan.strategy, GetParam());
+  EXPECT_GT(plan.recomputed_nodes, 0);
+  EXPECT_LE(plan.peak_bytes, plan.budget_bytes);
+  test::expect_equal_steps(graph, plan);
 }
 
 TEST_P(NamedStrategies, ChoosesTheSameEveryTime) {
