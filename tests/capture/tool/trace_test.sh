@@ -4,7 +4,7 @@
 rm -f ./*.tape ./*.graph ./*.json ./*.pickle ./*.py
 
 expect 0 record cnn --batch 4 -o c.tape
-expect 0 plan c.tape --budget 60% -o p.tape --json
+expect 0 plan c.tape --budget 80% -o p.tape --json
 peak=$(number peak_bytes) bound=$(number lower_bound_bytes)
 expect 0 replay p.tape --steps 2 --threads 1 --trace t.json --memory-trace m.pickle --check-eager; quiet; answered "equal to eager yes"
 expect 0 replay p.tape --steps 2 --threads 2 --trace t2.json --memory-trace m.json
