@@ -5,8 +5,10 @@
 
 namespace tapedeck::viewer {
 
-PlanWorker::PlanWorker(std::function<void()> wake, Solve solve)
-    : wake_(std::move(wake)), solve_(std::move(solve)), thread_([this] { run(); }) {}
+PlanWorker::PlanWorker(std::function<void()> wake, Solve solve) : wake_(std::move(wake)), solve_(std::move(solve)) {
+  if (!solve_) solve_ = [this](const auto& graph, const PlanOptions& options) { return plans_.plan(graph, options); };
+  thread_ = std::thread([this] { run(); });
+}
 
 PlanWorker::~PlanWorker() {
   {
@@ -20,10 +22,12 @@ PlanWorker::~PlanWorker() {
 
 std::uint64_t PlanWorker::request(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
   std::lock_guard lock(mutex_);
+  if (!plans_.prepares(graph.get())) {
+    cancel_ = true;
+    progress_ = 0;
+  }
   waiting_ = Job{++newest_, std::move(graph), options};
   done_.reset();
-  cancel_ = true;
-  progress_ = 0;
   changed_.notify_all();
   return newest_;
 }
@@ -62,7 +66,7 @@ PlanWorker::Result PlanWorker::solve(const Job& job) {
   Result result;
   result.number = job.number;
   try {
-    result.model = PlanModel::of(solve_(*job.graph, options));
+    result.model = PlanModel::of(solve_(job.graph, options));
   } catch (const std::exception& error) {
     result.error = error.what();
   } catch (...) {

@@ -1,10 +1,12 @@
 // Makes plans in the background, on one thread. A newer request replaces an older one, and the UI thread never waits.
 //
 // Only one thread (the UI's) may call request() and take(). A request cancels the plan in progress and drops the waiting
-// request. Every request gets a number, and take() returns the result of the newest request only.
+// request; but it does not cancel the preparations for all budgets of the same graph, which it needs itself. Every request gets
+// a number, and take() returns the result of the newest request only.
 #pragma once
 
-#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/viewer/budget_plans.h>
 #include <tapedeck/viewer/model/plan_model.h>
 
 #include <atomic>
@@ -27,11 +29,11 @@ class PlanWorker {
     std::shared_ptr<const PlanModel> model;  // null if planning failed
     std::string error;
   };
-  using Solve = std::function<Plan(const Graph&, const PlanOptions&)>;
+  using Solve = std::function<Plan(const std::shared_ptr<const Graph>&, const PlanOptions&)>;
 
   // The worker's thread calls `wake` when a result is ready, and from time to time during planning. `wake` must only post a
-  // message.
-  explicit PlanWorker(std::function<void()> wake, Solve solve = make_plan);
+  // message. Without `solve`, plans are those of BudgetPlans.
+  explicit PlanWorker(std::function<void()> wake, Solve solve = {});
   ~PlanWorker();  // cancels and joins
   PlanWorker(const PlanWorker&) = delete;
 
@@ -53,6 +55,7 @@ class PlanWorker {
   Result solve(const Job& job);
 
   std::function<void()> wake_;
+  BudgetPlans plans_;
   Solve solve_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

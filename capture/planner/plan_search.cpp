@@ -47,6 +47,10 @@ Plan PlanSearch::plan(std::int64_t budget) {
   return plan;
 }
 
+std::int64_t PlanSearch::bytes_of_percent(double percent) const {
+  return budget_in_bytes({.budget_percent = percent}, prepared_->stages.limits());
+}
+
 std::int64_t PlanSearch::floor() const { return prepared_->stages.limits().floor; }
 std::int64_t PlanSearch::keep_all_peak() const { return prepared_->stages.limits().keep_all_peak; }
 

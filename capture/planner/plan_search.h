@@ -29,6 +29,9 @@ class PlanSearch {
   // again.
   Plan plan(std::int64_t budget);
 
+  // The budget in bytes that PlanOptions::budget_percent means.
+  std::int64_t bytes_of_percent(double percent) const;
+
   // As Plan::floor_bytes and Plan::keep_all_peak_bytes of a plan on one thread.
   std::int64_t floor() const;
   std::int64_t keep_all_peak() const;
