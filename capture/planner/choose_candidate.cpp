@@ -77,24 +77,24 @@ Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const All
 bool is_wanted_without_budget(const Candidate& c) { return c.order->has_wishes() ? c.is_wish() : c.keeps_all(); }
 
 // Which candidates the options allow.
-bool is_allowed(const Candidate& c, const PlanOptions& options, std::int64_t budget) {
-  if (options.strategy == Strategy::none) return c.keeps_all();
-  if (options.strategy == Strategy::automatic) return budget >= 0 || is_wanted_without_budget(c);
-  const StrategyEntry* asked = find_strategy(options.strategy);
+bool is_allowed(const Candidate& c, Strategy strategy, std::int64_t budget) {
+  if (strategy == Strategy::none) return c.keeps_all();
+  if (strategy == Strategy::automatic) return budget >= 0 || is_wanted_without_budget(c);
+  const StrategyEntry* asked = find_strategy(strategy);
   if (asked->taken_for == TakenFor::wishes) return c.order->has_wishes(asked) ? c.strategy == asked : c.keeps_all();
   return (budget >= 0 && c.strategy == asked) || c.keeps_all();
 }
 
-const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Planning* p) {
-  const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, p->options, budget); };
+const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
+  const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget); };
   const Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, limits.floor, allowed, p);
   if (fits) return fits;
   return &least_peak([&](const Candidate& c) { return allowed(c) && counts_for_floor(c); }, p);
 }
 
 // A strategy has a name even where it leaves everything as it is.
-const char* strategy_of(const Candidate& c, const PlanOptions& options, std::int64_t budget) {
-  if (options.strategy != Strategy::automatic) return strategy_name(options.strategy);
+const char* strategy_of(const Candidate& c, Strategy strategy, std::int64_t budget) {
+  if (strategy != Strategy::automatic) return strategy_name(strategy);
   if (c.strategy) return c.strategy->name;
   return strategy_name(budget < 0 ? Strategy::regions : Strategy::greedy);
 }
@@ -148,13 +148,13 @@ std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits) {
   return static_cast<std::int64_t>(std::floor(options.budget_percent / 100.0 * static_cast<double>(limits.keep_all_peak)));
 }
 
-Choice choose(const Limits& limits, std::int64_t budget, Planning* p) {
-  return {choose_candidate(limits, budget, p), budget, limits};
+Choice choose(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
+  return {choose_candidate(limits, budget, strategy, p), budget, strategy, limits};
 }
 
-void note_choice(const Choice& choice, const Planning& p, Plan* plan) {
+void note_choice(const Choice& choice, Plan* plan) {
   const Candidate& c = *choice.candidate;
-  plan->strategy = strategy_of(c, p.options, choice.budget);
+  plan->strategy = strategy_of(c, choice.strategy, choice.budget);
   plan->order = c.moved.empty() ? c.order->name : "searched";
   plan->budget_bytes = choice.budget;
   // Placed for several threads, a plan may get by with less than the floor.

@@ -33,13 +33,14 @@ std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits);
 
 struct Choice {
   const Candidate* candidate = nullptr;
-  std::int64_t budget = -1;  // bytes; -1: none
+  std::int64_t budget = -1;                 // bytes; -1: none
+  Strategy strategy = Strategy::automatic;  // that was asked for
   Limits limits;
 };
 
 // The stage. It places candidates and remembers their peaks, which depend on no budget; so one planning answers for any number
-// of budgets, in any order.
-Choice choose(const Limits& limits, std::int64_t budget, Planning* planning);
+// of budgets, in any order. REQUIRES: the candidates of the strategy are there.
+Choice choose(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* planning);
 
 using Allowed = std::function<bool(const Candidate&)>;
 
@@ -48,6 +49,6 @@ using Allowed = std::function<bool(const Candidate&)>;
 Candidate& least_peak(const Allowed& allowed, Planning* planning);
 
 // Writes into the plan of the chosen candidate how it was chosen: strategy, order, decisions, budget, floor, feasibility.
-void note_choice(const Choice& choice, const Planning& planning, Plan* plan);
+void note_choice(const Choice& choice, Plan* plan);
 
 }  // namespace tapedeck

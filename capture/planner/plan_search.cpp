@@ -39,10 +39,17 @@ PlanSearch::~PlanSearch() = default;
 PlanSearch::PlanSearch(PlanSearch&&) noexcept = default;
 PlanSearch& PlanSearch::operator=(PlanSearch&&) noexcept = default;
 
-Plan PlanSearch::plan(std::int64_t budget) {
+Plan PlanSearch::plan(std::int64_t budget) { return plan(budget, prepared_->options.strategy); }
+
+bool PlanSearch::answers_for(Strategy strategy) const { return prepared_->stages.answers_for(strategy); }
+
+Plan PlanSearch::plan(std::int64_t budget, Strategy strategy) {
   const auto start = std::chrono::steady_clock::now();
   if (budget < -1) throw UsageError(fmt::format("a budget cannot be negative: {}", budget));
-  Plan plan = prepared_->stages.plan(budget);
+  if (!answers_for(strategy))
+    throw UsageError(fmt::format("a PlanSearch by strategy {} does not plan by strategy {}",
+                                 strategy_name(prepared_->options.strategy), strategy_name(strategy)));
+  Plan plan = prepared_->stages.plan(budget, strategy);
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return plan;
 }

@@ -28,6 +28,10 @@ class PlanSearch {
   // call. It does not depend on earlier calls. Not thread safe. Throws as make_plan; after Cancelled the search can be asked
   // again.
   Plan plan(std::int64_t budget);
+  // The same for another strategy: one that `auto` asks too, or `none`, where the options name `auto`. Throws UsageError for
+  // others.
+  Plan plan(std::int64_t budget, Strategy strategy);
+  bool answers_for(Strategy strategy) const;
 
   // The budget in bytes that PlanOptions::budget_percent means.
   std::int64_t bytes_of_percent(double percent) const;

@@ -103,9 +103,9 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
   limits_ = find_limits(&planning_);
 }
 
-Plan PlanStages::plan_in_stages(std::int64_t budget) {
+Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
   // Choose: the cheapest candidate whose placed peak fits the budget.
-  const Choice choice = choose(limits_, budget, &planning_);
+  const Choice choice = choose(limits_, budget, strategy, &planning_);
   const Candidate& chosen = *choice.candidate;
 
   // Place: every value and every workspace of the candidate gets its offset.
@@ -115,7 +115,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget) {
   Plan plan = finish_plan(chosen.order->facts, std::move(placed.cloned), chosen.cost, in_bytes(options_, budget),
                           &planning_.passes, std::move(placed.layout));
   planning_.watch.check();  // a search that was cancelled ends with the best it has, which is no plan to hand out
-  note_choice(choice, planning_, &plan);
+  note_choice(choice, &plan);
   note_wished(wished_, &plan);
   plan.unchanged_state = unchanged_state(captured_, plan.graph);
   plan.level = options_.level;
@@ -129,16 +129,22 @@ Plan PlanStages::plan_in_stages(std::int64_t budget) {
   return plan;
 }
 
+bool PlanStages::answers_for(Strategy strategy) const {
+  if (strategy == options_.strategy) return true;
+  const StrategyEntry* entry = find_strategy(strategy);
+  return options_.strategy == Strategy::automatic && (!entry || entry->automatic);
+}
+
 // The passes must not break what the verifier has proven of the captured graph. Verifying takes as long as some of the passes,
 // so only the planned graph is verified. If it does not verify, the graph is planned again, and verified after each pass, to
 // find the pass at fault.
-Plan PlanStages::plan(std::int64_t budget) {
-  Plan plan = plan_in_stages(budget);
+Plan PlanStages::plan(std::int64_t budget, Strategy strategy) {
+  Plan plan = plan_in_stages(budget, strategy);
   if (checks_plans()) return plan;
   try {
     verify(plan.graph);
   } catch (const InvalidGraphError&) {
-    PlanStages(captured_, options_, planning_.look_for, Looks::at_each).plan_in_stages(budget);
+    PlanStages(captured_, options_, planning_.look_for, Looks::at_each).plan_in_stages(budget, strategy);
     throw;
   }
   return plan;

@@ -21,12 +21,15 @@ class PlanStages {
   const Limits& limits() const { return limits_; }
 
   // The plan for a budget in bytes; -1: without one. Equal budgets give equal plans, whatever was asked before; solve_ms is
-  // left alone. Throws as make_plan.
-  Plan plan(std::int64_t budget);
+  // left alone. Throws as make_plan. REQUIRES: `strategy` is that of the options, or answers_for() it.
+  Plan plan(std::int64_t budget, Strategy strategy);
+
+  // Whether all choices of the strategy are among those that these options ask for: they name it, or `auto` asks it too.
+  bool answers_for(Strategy strategy) const;
 
  private:
   PlanStages(const Graph& captured, const PlanOptions& options, LookFor look_for, Looks looks);
-  Plan plan_in_stages(std::int64_t budget);
+  Plan plan_in_stages(std::int64_t budget, Strategy strategy);
 
   const Graph& captured_;
   const PlanOptions& options_;

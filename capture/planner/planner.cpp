@@ -11,7 +11,7 @@ Plan make_plan(const Graph& graph, const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
   PlanStages stages(graph, options, what_to_look_for(options));
-  Plan plan = stages.plan(budget_in_bytes(options, stages.limits()));
+  Plan plan = stages.plan(budget_in_bytes(options, stages.limits()), options.strategy);
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return plan;
 }

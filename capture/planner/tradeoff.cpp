@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace tapedeck {
@@ -75,25 +76,35 @@ class Sweep {
   std::vector<Strategy> strategies() const { return options_.strategies.empty() ? every_strategy() : options_.strategies; }
 
   void add_curve(Strategy strategy) {
-    PlanOptions how = options_.plan;
-    how.strategy = strategy;
-    how.progress = {};
     found_.curves.push_back({strategy, strategy_name(strategy), {}});
-    PlanSearch search(graph_, how);
+    PlanSearch& search = search_for(strategy);
     counter_.prepared();
     if (budgets_.empty()) begin(search);
     for (const std::int64_t budget : budgets_) {
-      found_.curves.back().points.push_back(point_of(search.plan(budget)));
+      found_.curves.back().points.push_back(point_of(search.plan(budget, strategy)));
       counter_.point();
     }
+  }
+
+  // One search answers for all strategies that `auto` asks; each of the others needs its own.
+  PlanSearch& search_for(Strategy strategy) {
+    const StrategyEntry* entry = find_strategy(strategy);
+    const bool is_shared = !entry || entry->automatic;
+    std::unique_ptr<PlanSearch>& search = is_shared ? shared_search_ : own_search_;
+    if (search && is_shared) return *search;
+    PlanOptions how = options_.plan;
+    how.strategy = is_shared ? Strategy::automatic : strategy;
+    how.progress = {};
+    search = std::make_unique<PlanSearch>(graph_, how);
+    return *search;
   }
 
   // The budgets of all strategies are those of the first one.
   void begin(PlanSearch& search) {
     found_.floor_bytes = search.floor();
     found_.keep_all_peak_bytes = search.keep_all_peak();
-    budgets_ = budgets_between(search.floor(), search.keep_all_peak(), options_.points);
-    const Plan all_kept = search.plan(search.keep_all_peak());
+    budgets_ = budgets_between(found_.floor_bytes, found_.keep_all_peak_bytes, options_.points);
+    const Plan all_kept = search.plan(found_.keep_all_peak_bytes);
     found_.keep_all_cost_us = all_kept.keep_all_cost_us;
     found_.costs = all_kept.costs;
   }
@@ -101,6 +112,7 @@ class Sweep {
   const Graph& graph_;
   const TradeoffOptions& options_;
   Counter counter_;
+  std::unique_ptr<PlanSearch> shared_search_, own_search_;
   std::vector<std::int64_t> budgets_;
   Tradeoff found_;
 };

@@ -1,6 +1,7 @@
 // Tests that a PlanSearch answers as make_plan does, whatever it was asked before.
 #include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/capture/plan_equal.h>
@@ -66,6 +67,21 @@ TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
     recomputing += expect_plans_as_alone(test::there_and_back(seed), options, seed);
   }
   EXPECT_GT(recomputing, 60);
+}
+
+TEST(PlanSearch, AnswersForTheStrategiesThatAutoAsks) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const Graph graph = test::there_and_back(seed);
+    PlanSearch search(graph);
+    for (const char* name : {"none", "greedy", "search", "regions"}) {
+      const Strategy strategy = strategy_named(name);
+      for (const std::int64_t budget : {search.floor(), (search.floor() + search.keep_all_peak()) / 2}) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << name << ", budget " << budget);
+        expect_equal(search.plan(budget, strategy), plan_alone(graph, {.strategy = strategy}, budget));
+      }
+    }
+    EXPECT_THROW(search.plan(-1, strategy_named("echo")), UsageError);
+  }
 }
 
 TEST(PlanSearch, PlansAsMakePlanDoesWithEveryKindOfOption) {
