@@ -12,7 +12,6 @@
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/eager/threads.h>
-#include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
 
@@ -20,7 +19,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -142,17 +140,11 @@ struct Subject {
 
 Subject load(const std::string& name, const BenchCommandOptions& options) {
   Subject subject{name, {}, {}};
-  const Model* model = find_model(name);
-  if (!model && !std::filesystem::exists(name) && name.find_first_of("./") == name.npos) {
-    const std::vector<std::string> models = model_names();
-    throw FileError(
-        fmt::format("{}: there is no such file and no such model{}", name, did_you_mean(name, {models.begin(), models.end()})));
-  }
-  if (!model || std::filesystem::exists(name)) {
+  if (!names_model(name)) {
     subject.file = load_any(name, Check::all);
     return subject;
   }
-  ModelOptions sizes = options.small ? small_options(*model) : ModelOptions{};
+  ModelOptions sizes = options.small ? small_options(*find_model(name)) : ModelOptions{};
   sizes.seed = options.seed;
   subject.file = record_tape(name, sizes, &subject.recording);
   return subject;

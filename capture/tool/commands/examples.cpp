@@ -30,6 +30,8 @@ constexpr CommandExample kExamples[] = {
     {"plan", "tapedeck plan c.tape --threads 4 --csv buffers.csv", "For four threads, with a list of all buffers."},
     {"sweep", "tapedeck sweep c.tape --points 8", "What memory costs in time, for every strategy."},
     {"sweep", "tapedeck sweep c.tape --strategies auto,greedy --svg c.svg", "A picture of two strategies and the bound."},
+    {"maxbatch", "tapedeck maxbatch lenet --memory 8MiB", "The largest batch of a model in 8 MiB."},
+    {"maxbatch", "tapedeck maxbatch c.tape --batch 64 --memory 64MiB --cost-limit 1.2", "Of a file, by its bytes per row."},
     {"offsets", "tapedeck offsets buffers.csv --anew", "Place the buffers, and print the bytes that they take."},
     {"offsets", "tapedeck offsets buffers.csv --anew -o placed.csv", "Write their offsets."},
     {"replay", "tapedeck replay p.tape --steps 5", "Five steps; outputs of one element are printed."},

@@ -3,6 +3,12 @@
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/suggest.h>
+
+#include <fmt/format.h>
+
+#include <filesystem>
 
 namespace tapedeck::tool {
 
@@ -115,6 +121,15 @@ std::vector<std::string> pass_names() {
 }
 
 std::vector<std::string> device_names() { return {"cpu", "cuda"}; }
+
+bool names_model(const std::string& name) {
+  if (std::filesystem::exists(name)) return false;
+  if (find_model(name)) return true;
+  if (name.find_first_of("./") != name.npos) return false;
+  const std::vector<std::string> models = model_names();
+  throw FileError(
+      fmt::format("{}: there is no such file and no such model{}", name, did_you_mean(name, {models.begin(), models.end()})));
+}
 
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names = {"auto", "none"};

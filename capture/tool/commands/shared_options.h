@@ -33,6 +33,10 @@ extern const char* const kWishPatterns;  // what a pattern is, for the notes of 
 
 std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
 
+// Whether an argument that may be a file or a model names a model: a file of that name comes first. Throws FileError if it is
+// neither, and could be meant for a model.
+bool names_model(const std::string& name);
+
 std::vector<std::string> model_names();
 std::vector<std::string> pass_names();
 std::vector<std::string> device_names();

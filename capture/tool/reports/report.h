@@ -6,6 +6,7 @@
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
+#include <tapedeck/capture/planner/largest_batch.h>
 #include <tapedeck/capture/planner/tradeoff.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/replay/eager_difference.h>
@@ -141,6 +142,7 @@ std::string calibrate_report(const std::string& path, const Calibration& calibra
 std::string cost_check_report(const std::vector<CostCheck>& files);                     // cost_report.cpp
 std::string offsets_report(const OffsetsSummary& summary);                              // offsets_report.cpp
 std::string sweep_report(const Tradeoff& found);                                        // sweep_report.cpp
+std::string maxbatch_report(const std::string& subject, const BatchQuestion& question, const LargestBatch& found);
 std::string record_report(const std::string& path, const Captured& captured);
 std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt,
                             const std::vector<ValueId>& gradients, const std::string& text);

@@ -4,7 +4,7 @@
 
 expect 0 --help; quiet
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
-[ "$(wc -l < commands)" = 25 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
+[ "$(wc -l < commands)" = 26 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
 for shell in bash zsh fish; do
   expect 0 completions $shell; quiet; cp out script.$shell
 done

@@ -13,6 +13,7 @@ arguments_of() {
     record) echo record mlp --abstract -o r.tape ;;
     info | print | verify | plan) echo "$1 m.tape" ;;
     sweep) echo sweep m.tape --points 2 --strategies none ;;
+    maxbatch) echo maxbatch m.tape --batch 4 --memory 1GB ;;
     replay | bench) echo "$1 m.tape --threads 1" ;;
     offsets) echo offsets list.csv ;;
     calibrate) echo calibrate --check m.tape ;;
@@ -40,7 +41,7 @@ full() {
 
 expect 0 --help
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out | grep -vx -e view -e run > commands  # both print nothing; a script has stdout for itself
-[ "$(wc -l < commands)" = 23 ] || fail "the help lists $(wc -l < commands) commands beside view and run"
+[ "$(wc -l < commands)" = 24 ] || fail "the help lists $(wc -l < commands) commands beside view and run"
 full --help; full --version; full plan --help
 while read -r command; do
   for try in expect full json; do

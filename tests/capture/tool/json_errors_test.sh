@@ -15,7 +15,7 @@ failed() {
 # Every command refuses an option that it does not know.
 expect 0 --help
 sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
-[ "$(wc -l < commands)" = 25 ] || fail "the help lists $(wc -l < commands) commands"
+[ "$(wc -l < commands)" = 26 ] || fail "the help lists $(wc -l < commands) commands"
 while read -r command; do failed 2 "$command" --nosuch; done < commands
 failed 2 nosuch; failed 2 --nosuch
 
@@ -24,7 +24,7 @@ for command in info print verify plan sweep replay opt; do failed 3 $command mis
 failed 3 bench missing.tape --threads 1; failed 3 calibrate --check missing.tape; failed 3 offsets missing.csv; failed 3 import graph missing.json; failed 2 import dot missing.json
 failed 3 reduce missing.tape --check true; failed 3 gradient missing.tape --of y --wrt x
 failed 2 record nosuch -o r.tape; failed 3 record mlp --abstract -o no/such/folder.tape
-failed 2 opt m.tape --pass nosuch; failed 2 plan m.tape --budget lots; failed 2 sweep m.tape --points 1; failed 3 sweep m.tape --points 2 --svg no/such/folder.svg; failed 2 gradient m.tape --of nosuch --wrt x
+failed 2 opt m.tape --pass nosuch; failed 2 plan m.tape --budget lots; failed 2 sweep m.tape --points 1; failed 2 maxbatch m.tape --batch 4; failed 2 maxbatch m.tape --memory 1GB; failed 3 maxbatch missing.tape --batch 1 --memory 1GB; failed 3 sweep m.tape --points 2 --svg no/such/folder.svg; failed 2 gradient m.tape --of nosuch --wrt x
 failed 3 plan m.tape -o no/such/folder.tape; failed 3 plan m.tape --csv no/such/folder.csv
 failed 3 replay m.tape --save no/such/folder.tape; failed 4 bench m.tape --budget 1KiB --threads 1
 printf 'graph g(%%l: f32[2,3]) {\n  %%k: i32[2] = full() {shape=[2], dtype=i32, value=7.0}\n  %%e: f32[] = cross_entropy(%%l, %%k)\n  return %%e\n}\n' > fault.graph
@@ -42,6 +42,7 @@ assert e["kind"] == "InfeasiblePlanError" and e["message"].endswith(f"({e['file'
 END
 # A plan that does not fit is an answer of its own.
 expect 4 plan m.tape --budget 1KiB --json; answered '"schema": "tapedeck.plan/1"'
+expect 4 maxbatch m.tape --batch 4 --memory 1KB --json; answered '"schema": "tapedeck.maxbatch/1"'
 
 # Each time, stdout is exactly the error object, and its message is a line on stderr.
 python3 - "$runs" << 'END' || fail "an error under --json is not as it should be"
