@@ -9,9 +9,10 @@
 // (tests/bench/remat_optima.csv, made by remat_optima.py with CBC, for the recorded order) its budgets are taken instead.
 // Columns: the budget as a share of that peak, costs over keeping everything, the lower bound that the plan states, and the
 // extra work of `auto` over that of the optimum.
+#include <tapedeck/tests/capture/planner_graphs.h>
+
 #include <tapedeck/capture/import/graph_json.h>
 #include <tapedeck/capture/planner/plan_search.h>
-#include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
 
@@ -49,18 +50,8 @@ std::string name_of(const std::string& graph) {
   return graph.starts_with("chain:") ? graph : std::filesystem::path(graph).stem().string();
 }
 
-Graph chain(int layers) {
-  std::string text = "graph chain(%x: u8[1]) {\n";
-  const auto f = [](int i) { return i == 0 ? std::string("%x") : fmt::format("%f{}", i); };
-  for (int i = 1; i <= layers; ++i) text += fmt::format("{}: u8[1] = opaque({}) {{us=1.0}}\n", f(i), f(i - 1));
-  text += fmt::format("%g{}: u8[1] = opaque({}) {{us=0.0}}\n", layers, f(layers));
-  for (int i = layers; i >= 1; --i)
-    text += fmt::format("%g{}: u8[1] = opaque(%g{}, {}) {{us=2.0}} [phase=backward]\n", i - 1, i, f(i));
-  return parse(text + "%end: u8[0] = opaque(%g0) {us=0.0} [phase=backward]\nreturn %end\n}\n", "chain");
-}
-
 Graph read_graph(const std::string& graph) {
-  if (graph.starts_with("chain:")) return chain(std::stoi(graph.substr(6)));
+  if (graph.starts_with("chain:")) return test::unit_chain(std::stoi(graph.substr(6)));
   return import_graph_json(text_of(graph), graph);
 }
 

@@ -42,6 +42,19 @@ inline Graph there_and_back(unsigned seed) {
   return parse(text + "  return %g0\n}\n");
 }
 
+// A training step of `layers` layers of one byte, as planners of recomputation are compared on: forward takes 1 us and backward
+// 2 us for each. `tests/bench/remat_optima.py chain:N` proves its optima.
+inline Graph unit_chain(int layers) {
+  const auto f = [](int i) { return i == 0 ? std::string("%x") : "%f" + std::to_string(i); };
+  const auto g = [](int i) { return "%g" + std::to_string(i); };
+  std::string text = "graph chain(%x: u8[1]) {\n";
+  for (int i = 1; i <= layers; ++i) text += f(i) + ": u8[1] = opaque(" + f(i - 1) + ") {us=1.0}\n";
+  text += g(layers) + ": u8[1] = opaque(" + f(layers) + ") {us=0.0}\n";
+  for (int i = layers; i >= 1; --i)
+    text += g(i - 1) + ": u8[1] = opaque(" + g(i) + ", " + f(i) + ") {us=2.0} [phase=backward]\n";
+  return parse(text + "%end: u8[0] = opaque(%g0) {us=0.0} [phase=backward]\nreturn %end\n}\n", "chain");
+}
+
 // Random programs as text: views, in-place ops, several results, several readers, long lifetimes, regions; state that is
 // updated in place, from another value, swapped or returned; outputs that are inputs, views, or the same value twice.
 class RandomProgram {

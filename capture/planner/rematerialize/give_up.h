@@ -35,6 +35,17 @@ struct Recipe {
   std::int64_t kept_across_limit = 0;  // bytes of operands that are alive at Limit::stage only because they are kept longer
 };
 
+// A gap that may be given up, for a queue that has the best first; of equal ones the value that was made first.
+struct GapOption {
+  double score = 0;
+  Gap gap;
+  bool exact = false;  // the score counts the whole recipe, not only the value's own node
+  bool operator<(const GapOption& o) const {
+    if (score != o.score) return score < o.score;
+    return gap.value != o.gap.value ? gap.value > o.gap.value : gap.from > o.gap.from;
+  }
+};
+
 class GiveUp {
  public:
   // Both outlive it.

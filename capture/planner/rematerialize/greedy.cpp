@@ -73,23 +73,13 @@ class GreedyChooser {
 
   // ---- one choice ----
 
-  struct Option {
-    double score = 0;
-    Gap gap;
-    bool exact = false;  // the score counts the whole recipe, not only the value's own node
-    bool operator<(const Option& o) const {
-      if (score != o.score) return score < o.score;
-      return gap.value != o.gap.value ? gap.value > o.gap.value : gap.from > o.gap.from;
-    }
-  };
-
   double score(const Gap& gap, std::int64_t bytes, double cost) const {
     const double tiny = 1e-9 + facts_.keep_all_cost * 1e-9;
     return static_cast<double>(bytes) * (gap.to - gap.from) / (std::max(cost, 0.0) + tiny);
   }
 
-  std::vector<Option> options_at_peak() const {
-    std::vector<Option> options;
+  std::vector<GapOption> options_at_peak() const {
+    std::vector<GapOption> options;
     for (const Gap& gap : schedule_.gaps()) {
       if (gap.from > peak_.stage || gap.to <= peak_.stage || gap.to - gap.from < 2 || !give_up_.may_give_up(gap)) continue;
       const Remembered& r = remembered_[gap.value];
@@ -101,7 +91,7 @@ class GreedyChooser {
   }
 
   bool improve() {
-    const std::vector<Option> options = options_at_peak();
+    const std::vector<GapOption> options = options_at_peak();
     for (const Ways& ways : kWays)
       if (try_options(options, ways)) return true;
     return false;
@@ -109,11 +99,11 @@ class GreedyChooser {
 
   // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes,
   // and tried when it still leads after that.
-  bool try_options(const std::vector<Option>& options, const Ways& ways) {
-    std::priority_queue<Option> queue(options.begin(), options.end());
+  bool try_options(const std::vector<GapOption>& options, const Ways& ways) {
+    std::priority_queue<GapOption> queue(options.begin(), options.end());
     int trials = 0, estimates = 0;
     while (!queue.empty() && trials < kTrials && estimates < kEstimates) {
-      Option option = queue.top();
+      GapOption option = queue.top();
       queue.pop();
       Recipe recipe;
       const bool found = give_up_.find(option.gap, ways, {peak_.stage, peak_.bytes}, &recipe);

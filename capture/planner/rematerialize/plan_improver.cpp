@@ -65,8 +65,8 @@ double PlanImprover::excess_over(const Gap& gap, NodeId stage) const {
                   static_cast<double>(bytes_over_[last] - bytes_over_[first]));
 }
 
-std::vector<PlanImprover::Option> PlanImprover::options_at(NodeId stage, double noise) {
-  std::vector<Option> options;
+std::vector<GapOption> PlanImprover::options_at(NodeId stage, double noise) {
+  std::vector<GapOption> options;
   const double tiny = 1e-9 + facts_.keep_all_cost * 1e-9;
   for (const Gap& gap : schedule_.gaps()) {
     if (gap.from > stage || gap.to <= stage || !give_up_.may_give_up(gap) || forbidden_[gap.value]) continue;
@@ -80,7 +80,7 @@ std::vector<PlanImprover::Option> PlanImprover::options_at(NodeId stage, double 
 bool PlanImprover::give_up_one(std::int64_t live_bytes, double noise) {
   measure_excess(live_bytes);
   const Limit limit{schedule_.peak().stage, live_bytes + 1};
-  const std::vector<Option> options = options_at(limit.stage, noise);
+  const std::vector<GapOption> options = options_at(limit.stage, noise);
   const std::int64_t first_way = noise > 0 ? random_.below(2) : 0;
   for (std::int64_t i = 0; i < 4; ++i)
     if (try_options(options, kWays[i ^ first_way], limit)) return true;
@@ -89,11 +89,11 @@ bool PlanImprover::give_up_one(std::int64_t live_bytes, double noise) {
 
 // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes,
 // and tried when it still leads after that.
-bool PlanImprover::try_options(const std::vector<Option>& options, Ways ways, const Limit& limit) {
-  std::priority_queue<Option> queue(options.begin(), options.end());
+bool PlanImprover::try_options(const std::vector<GapOption>& options, Ways ways, const Limit& limit) {
+  std::priority_queue<GapOption> queue(options.begin(), options.end());
   int trials = 0, estimates = 0;
   while (!queue.empty() && trials < kTrials && estimates < kEstimates) {
-    Option option = queue.top();
+    GapOption option = queue.top();
     queue.pop();
     Recipe recipe;
     if (!give_up_.find(option.gap, ways, limit, &recipe)) {

@@ -47,21 +47,11 @@ class PlanImprover {
   std::int64_t work() const { return schedule_.work() + give_up_.costed() + looked_at_; }
 
  private:
-  struct Option {
-    double score = 0;
-    Gap gap;
-    bool exact = false;  // the score counts the whole recipe, not only the value's own node
-    bool operator<(const Option& o) const {
-      if (score != o.score) return score < o.score;
-      return gap.value != o.gap.value ? gap.value > o.gap.value : gap.from > o.gap.from;
-    }
-  };
-
   void measure_excess(std::int64_t live_bytes);
   double excess_over(const Gap& gap, NodeId stage) const;
-  std::vector<Option> options_at(NodeId stage, double noise);
+  std::vector<GapOption> options_at(NodeId stage, double noise);
   bool give_up_one(std::int64_t live_bytes, double noise);
-  bool try_options(const std::vector<Option>& options, Ways ways, const Limit& limit);
+  bool try_options(const std::vector<GapOption>& options, Ways ways, const Limit& limit);
   bool try_recipe(const Gap& gap, const Recipe& recipe, const Limit& limit);
 
   void ruin(std::int64_t live_bytes);

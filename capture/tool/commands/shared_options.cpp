@@ -86,6 +86,16 @@ const char* const kWishPatterns =
     "  trait:NAME      values made by ops of that trait, which `tapedeck ops --json` lists: trait:random\n"
     "  region:NUMBER   values made in that checkpoint region\n";
 
+Option align_option(std::int64_t* to) {
+  return {.name = "--align",
+          .metavar = "BYTES",
+          .to = to,
+          .help = "The alignment of offsets in the arena, a power of two.",
+          .fallback = "64",
+          .least = 1,
+          .most = 4e18};
+}
+
 Option costs_option(std::string* to, const std::string& when) {
   return {.name = "--costs",
           .metavar = "SOURCE",

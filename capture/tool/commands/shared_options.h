@@ -17,6 +17,7 @@ Option json_option(bool* to);
 Option chunk_option(std::string* to, const std::string& action);
 Option parallel_peak_option(double* to, const std::string& when = "");
 Option level_option(int* to);  // 0, 1 or 2: the value of an OptimizationLevel
+Option align_option(std::int64_t* to);
 Option costs_option(std::string* to, const std::string& when = "");
 Option tolerance_option(const char* name, double* to, const std::string& help);
 

@@ -44,17 +44,6 @@ double cheapest_within(std::int64_t live_bytes, const Facts& facts, const Choice
 
 // ---- chains: optima that CBC proved (tests/bench/remat_optima.py chain:N) ----
 
-// `layers` layers of one byte. Forward takes 1 us and backward 2 us for each.
-Graph proven_chain(int layers) {
-  std::string text = "graph chain(%x: u8[1]) {\n";
-  const auto f = [](int i) { return i == 0 ? std::string("%x") : fmt::format("%f{}", i); };
-  for (int i = 1; i <= layers; ++i) text += fmt::format("{}: u8[1] = opaque({}) {{us=1.0}}\n", f(i), f(i - 1));
-  text += fmt::format("%g{}: u8[1] = opaque({}) {{us=0.0}}\n", layers, f(layers));
-  for (int i = layers; i >= 1; --i)
-    text += fmt::format("%g{}: u8[1] = opaque(%g{}, {}) {{us=2.0}} [phase=backward]\n", i - 1, i, f(i));
-  return parse(text + "%end: u8[0] = opaque(%g0) {us=0.0} [phase=backward]\nreturn %end\n}\n", "chain");
-}
-
 struct ProvenOptimum {
   int layers;
   std::int64_t live_bytes;
@@ -65,7 +54,7 @@ class ChainOptimum : public ::testing::TestWithParam<ProvenOptimum> {};
 
 TEST_P(ChainOptimum, IsFound) {
   const auto [layers, live_bytes, us] = GetParam();
-  const Graph graph = proven_chain(layers);
+  const Graph graph = test::unit_chain(layers);
   const Facts facts = collect_facts(graph);
   EXPECT_DOUBLE_EQ(cheapest_within(live_bytes, facts, search_choices(facts)), us);
 }
@@ -170,7 +159,7 @@ TEST_P(SearchedPrograms, PlansKeepTheirRules) {
 INSTANTIATE_TEST_SUITE_P(Seeds, SearchedPrograms, ::testing::Range(0u, 40u));
 
 TEST(Search, CancelsWhileItSearches) {
-  const Graph graph = proven_chain(60);
+  const Graph graph = test::unit_chain(60);
   const Facts facts = collect_facts(graph);
   const std::atomic<bool> cancel{true};
   const Choices greedy = strategy_entry("greedy").choose(facts, {});
