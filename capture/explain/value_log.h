@@ -34,7 +34,7 @@ struct ValueEntry {
   double us = 0;                      // of one run of its maker
   std::vector<ValueId> copies;        // in the plan's graph, in the order in which they are made; an input or state is one copy
   std::vector<NodeId> runs;           // the nodes that make them, ascending; empty for inputs and state
-  std::vector<NodeId> readers;        // the nodes that read any copy, through views of it too, ascending
+  std::vector<NodeId> readers;        // the nodes that read any copy, through views too unless it is a view, ascending
   std::string rule;                   // why, in one sentence
 
   NodeId first_maker() const { return runs.empty() ? kNone : runs.front(); }
