@@ -13,7 +13,7 @@ list(APPEND listed
   capture/check/check_plan.h
   capture/explain/explain_memory.h capture/explain/memory_svg.h capture/explain/plan_csv.h
   capture/explain/chrome_trace.h capture/explain/memory_snapshot.h
-  capture/explain/compare_graphs.h capture/explain/compare_plans.h capture/explain/export_graph.h capture/explain/wish_costs.h
+  capture/explain/compare_graphs.h capture/explain/compare_plans.h capture/explain/export_graph.h capture/explain/wish_costs.h capture/explain/value_log.h capture/explain/value_prices.h
   capture/replay/eager_difference.h capture/replay/tensor_difference.h)
 
 # Programs that plan graphs and traces of other programs.

@@ -26,6 +26,8 @@ constexpr CommandExample kExamples[] = {
     {"plan", "tapedeck plan c.tape", "Keep everything, and print the peak and the floor."},
     {"plan", "tapedeck plan c.tape --budget 60% -o p.tape", "Recompute, so that the peak is 60 % of that."},
     {"plan", "tapedeck plan c.tape --budget 60% --explain peak", "Say what lives at the peak, and what would lower it."},
+    {"plan", "tapedeck plan c.tape --budget 60% --explain choices", "What was decided about each value, and why."},
+    {"plan", "tapedeck plan c.tape --budget 60% --explain relu.3", "One value, and what the other choice would cost."},
     {"plan", "tapedeck plan c.tape --recompute op:relu", "Keep no result of relu for backward."},
     {"plan", "tapedeck plan c.tape --threads 4 --csv buffers.csv", "For four threads, with a list of all buffers."},
     {"sweep", "tapedeck sweep c.tape --points 8", "What memory costs in time, for every strategy."},

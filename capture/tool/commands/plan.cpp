@@ -7,16 +7,20 @@
 #include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/explain_values.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/cost/cost_model.h>
 #include <tapedeck/capture/explain/plan_csv.h>
+#include <tapedeck/capture/explain/value_log.h>
+#include <tapedeck/capture/explain/value_prices.h>
 #include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 
@@ -39,7 +43,7 @@ struct PlanCommandOptions {
   double parallel_peak = kParallelPeak;
   double segment_us = 50;
   bool split_phases = false;
-  std::string explain;  // "", "choices", "segments", "peak", "memory", "wishes"
+  std::string explain;  // "", a topic, or the name of a value
   std::string picture;  // .svg or .png: addresses x time
   std::string csv;      // the buffers of the arena
   std::string costs;    // estimate, calibrated, profile; empty: the best source there is
@@ -113,13 +117,14 @@ std::vector<Option> segment_options(PlanCommandOptions& o) {
 std::vector<Option> output_options(PlanCommandOptions& o) {
   return {
       {.name = "--explain",
-       .metavar = "[TOPIC]",
+       .metavar = "[TOPIC|VALUE]",
        .to = &o.explain,
        .help = "Explain the plan: choices (what is recomputed and why), segments (how they are cut), peak (what lives there "
-               "and what would lower it), memory (totals, and the bytes that sharing saves) or wishes (what each --keep and "
-               "--recompute costs). Without a topic: choices.",
+               "and what would lower it), memory (totals, and the bytes that sharing saves), wishes (what each --keep and "
+               "--recompute costs), or a value by its name (what was decided about it, and what the other choice would cost). "
+               "Without a word: choices.",
        .group = "Output",
-       .choices = {"choices", "segments", "peak", "memory", "wishes"},
+       .words = explain_topics,
        .bare = "choices"},
       {.name = "--picture",
        .metavar = "FILE",
@@ -196,6 +201,38 @@ std::vector<WishOutcome> outcomes_of(const Graph& captured, tapedeck::PlanOption
   return outcomes;
 }
 
+const ValueEntry& entry_named(const std::string& word, const std::vector<ValueEntry>& log, const Plan& p) {
+  const std::string name = word[0] == '%' ? word.substr(1) : word;
+  try {
+    return find_entry(log, p, name);
+  } catch (const UsageError& unknown) {
+    throw UsageError(
+        fmt::format("--explain: '{}' is not one of {}, and {}", word, fmt::join(explain_topics(), ", "), unknown.what()));
+  }
+}
+
+// The value of that name, with or without %, and both prices of the other choice.
+ExplainedValue explain_value(const std::string& word, const Graph& captured, tapedeck::PlanOptions how, const Plan& shown,
+                             const std::vector<ValueEntry>& log) {
+  how.progress = {};
+  ExplainedValue value;
+  value.entry = entry_named(word, log, shown);
+  Progress progress("planning the other choice");
+  value.alone = price_alone(shown, log, value.entry, how);
+  value.anew = price_anew(captured, shown, value.entry, how);
+  return value;
+}
+
+// The decision log; behind a word that is no topic, the value of that name too.
+ValueBackground values_of(const std::string& word, const Graph& captured, const tapedeck::PlanOptions& how, const Plan& p) {
+  ValueBackground values;
+  const bool is_value = !word.empty() && !is_explain_topic(word);
+  if (word != "choices" && !is_value) return values;
+  values.log = value_log(p, cost_nodes(p.graph, how.costs.get()).us, how.wishes);
+  if (is_value) values.value = explain_value(word, captured, how, p, values.log);
+  return values;
+}
+
 std::string outcomes_text(const std::vector<WishOutcome>& outcomes, const Plan& p) {
   return outcomes.empty() ? "" : wishes_text(outcomes, p);
 }
@@ -238,10 +275,11 @@ int run(const PlanCommandOptions& options) {
   PlanBackground background;
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
+  const ValueBackground values = values_of(options.explain, file.captured, how, p);
   background.wishes = outcomes_of(file.captured, how, p, options.explain == "wishes");
-  std::string text =
-      options.json ? plan_report(p, options.explain, background)
-                   : summary(options.file, p) + outcomes_text(background.wishes, p) + explained(options.explain, p, background);
+  std::string text = options.json ? plan_report(p, options.explain, background, values)
+                                  : summary(options.file, p) + outcomes_text(background.wishes, p) +
+                                        explained(options.explain, p, background) + values_explained(p, values);
   if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
   if (p.feasible && !options.output.empty()) {
     file.plan = p;

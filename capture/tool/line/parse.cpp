@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace tapedeck::tool {
 
@@ -59,14 +60,28 @@ const Option* lone_option(const std::string& word) {
   return nullptr;
 }
 
+bool is_offered(const Option& o, const std::string& word) {
+  const std::vector<std::string> offered = o.words ? o.words() : o.choices;
+  return std::find(offered.begin(), offered.end(), word) != offered.end();
+}
+
+// A word that names no file: `--explain relu.3` names a value, and `--explain c.tape` stands alone. %c.tape is a value.
+bool may_be_value(const Option& o, const std::string& word) {
+  if (!o.words || word.empty() || word[0] == '-') return false;
+  if (word[0] == '%') return true;
+  const bool is_file = word.find('/') != std::string::npos || word.ends_with(".tape") || word.ends_with(".graph");
+  std::error_code none;
+  return !is_file && !std::filesystem::exists(word, none);
+}
+
 Words words_of(int argc, char** argv) {
   Words words;
   for (int i = 1; i < argc; ++i) {
     words.all.emplace_back(argv[i]);
     const Option* o = lone_option(argv[i]);
     if (!o) continue;
-    const bool has_choice = i + 1 < argc && std::find(o->choices.begin(), o->choices.end(), argv[i + 1]) != o->choices.end();
-    words.all.back() += "=" + (has_choice ? std::string(argv[++i]) : o->bare);
+    const bool has_value = i + 1 < argc && (is_offered(*o, argv[i + 1]) || may_be_value(*o, argv[i + 1]));
+    words.all.back() += "=" + (has_value ? std::string(argv[++i]) : o->bare);
     if (i + 1 >= argc || argv[i + 1][0] == '-') continue;
     words.lone = o;
     words.after = argv[i + 1];

@@ -73,22 +73,7 @@ std::string choices_explained(const Plan& p) {
   for (const Decision& d : p.decisions)
     text += fmt::format("  {:<28} {:>12} bytes off {:>5} steps for {:>9.1f} us, {} clones -> live peak {}\n      {}\n", d.value,
                         d.bytes, d.span, d.cost_us, d.clones, d.live_peak_bytes, d.reason);
-  if (p.decisions.empty()) text = "nothing is recomputed\n";
-  text += "values in the arena, largest first:\n";
-  std::vector<ValueId> order;
-  for (ValueId v = 0; v < p.graph.value_count(); ++v)
-    if (p.values[v].where == Where::arena) order.push_back(v);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](ValueId a, ValueId b) { return p.graph.values[a].type.bytes() > p.graph.values[b].type.bytes(); });
-  for (ValueId v : order) {
-    const Placement& at = p.values[v];
-    const std::string of = at.other != kNone    ? " %" + p.graph.value_name(at.other)
-                           : at.reader != kNone ? fmt::format(", last read by node {}", at.reader)
-                                                : "";
-    text += fmt::format("  %{:<28} {:<18} at {:>10}  nodes {}..{}  {}{}\n", p.graph.value_name(v),
-                        to_string(p.graph.values[v].type), at.offset, at.birth, at.death, reason_name(at.reason), of);
-  }
-  return text;
+  return p.decisions.empty() ? "nothing is recomputed\n" : text;
 }
 
 // The first row is the explained plan, unless that plan recomputes. A rule earns the bytes that would be more without it.

@@ -1,4 +1,5 @@
 // The JSON of `plan`: the numbers of the plan, and one object for the topic of --explain.
+#include <tapedeck/capture/tool/reports/explain_values.h>
 #include <tapedeck/capture/tool/reports/json_parts.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
@@ -193,9 +194,52 @@ Json wishes_json(const std::vector<WishOutcome>& outcomes, const Plan& plan) {
   return list;
 }
 
-}  // namespace
+Json entry_json(const ValueEntry& e) {
+  return {{"name", e.name},
+          {"type", e.type},
+          {"choice", value_choice_name(e.choice)},
+          {"bytes", e.bytes},
+          {"runs", e.runs},
+          {"us", e.us},
+          {"again_us", e.again_us()},
+          {"readers", e.readers},
+          {"reason", reason_name(e.reason)},
+          {"rule", e.rule}};
+}
 
-std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background) {
+Json price_json(const ValuePrice& p, const Plan& plan) {
+  if (!p.obstacle.empty()) return {{"obstacle", p.obstacle}};
+  return {{"feasible", p.feasible},
+          {"live_peak_bytes", p.live_peak_bytes},
+          {"peak_bytes", p.peak_bytes},
+          {"cost_us", p.cost_us},
+          {"recomputed_nodes", p.recomputed_nodes},
+          {"more_live_peak_bytes", p.live_peak_bytes - plan.lower_bound_bytes},
+          {"more_us", p.cost_us - plan.cost_us}};
+}
+
+Json value_json(const ExplainedValue& value, const Plan& plan) {
+  Json j = entry_json(value.entry);
+  j["other_choice"] = price_json(value.alone, plan);
+  if (value.alone.before != kNone) {
+    j["other_choice"]["before"] = value.alone.before;
+    j["other_choice"]["nodes"] = value.alone.nodes;
+  }
+  j["planned_anew"] = price_json(value.anew, plan);
+  if (value.anew.obstacle.empty()) {
+    j["planned_anew"]["wish"] = value.anew.wish.kind == WishKind::keep ? "keep" : "recompute";
+    j["planned_anew"]["floor_bytes"] = value.anew.floor_bytes;
+  }
+  return j;
+}
+
+Json log_json(const std::vector<ValueEntry>& log) {
+  Json list = Json::array();
+  for (const ValueEntry& e : log) list.push_back(entry_json(e));
+  return list;
+}
+
+Json report_json(const Plan& plan, const std::string& explain, const PlanBackground& background) {
   Json j = plan_json(plan);
   if (!background.wishes.empty() || explain == "wishes") j["wishes"] = wishes_json(background.wishes, plan);
   if (explain == "choices") j["decisions"] = decisions_json(plan);
@@ -208,6 +252,20 @@ std::string plan_report(const Plan& plan, const std::string& explain, const Plan
     j["memory"] = memory_json(explain_memory(plan));
     j["memory"]["rules"] = rules_json(background.sharing);
   }
+  return j;
+}
+
+}  // namespace
+
+std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background) {
+  return text_of(report_json(plan, explain, background));
+}
+
+std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background,
+                        const ValueBackground& values) {
+  Json j = report_json(plan, explain, background);
+  if (explain == "choices") j["values"] = log_json(values.log);
+  if (values.value) j["value"] = value_json(*values.value, plan);
   return text_of(j);
 }
 

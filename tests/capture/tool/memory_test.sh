@@ -82,7 +82,7 @@ expect 3 plan u.tape --picture nowhere/u.svg; said nowhere
 expect 3 plan u.tape --csv nowhere/u.csv; said nowhere
 expect 2 plan u.tape --explain=everything
 
-# --explain takes one of four words, or none.
+# --explain takes a topic, the name of a value, or nothing.
 for words in "plan hand.graph --explain foo" "plan --explain foo hand.graph"; do
   expect 2 $words; said "'foo' is not one of choices, segments, peak, memory"
 done
@@ -90,7 +90,7 @@ expect 2 plan hand.graph --explain peak memory; said "'memory' is a second"
 expect 2 plan hand.graph --explain peak other.graph; said other.graph
 for words in "plan hand.graph --explain" "plan --explain hand.graph" "plan hand.graph --explain --json" "plan --explain choices hand.graph"; do expect 0 $words; quiet; done
 expect 0 plan hand.graph --explain; answered "nothing is recomputed"
-expect 0 plan --help; answered "--explain [TOPIC]"
+expect 0 plan --help; answered "--explain [TOPIC|VALUE]"
 
 # No line of an explanation is wider than a wide terminal, even where a workspace is named after its node.
 for model in cnn unet; do
