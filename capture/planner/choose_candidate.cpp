@@ -85,11 +85,19 @@ bool is_allowed(const Candidate& c, Strategy strategy, std::int64_t budget) {
   return (budget >= 0 && c.strategy == asked) || c.keeps_all();
 }
 
+// A strategy for wishes that is asked by name goes as low for a budget that it cannot meet as for one that it can.
+bool goes_below_wishes(Strategy strategy, std::int64_t budget) {
+  const StrategyEntry* asked = find_strategy(strategy);
+  return budget >= 0 && asked && asked->taken_for == TakenFor::wishes;
+}
+
 const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
   const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget); };
   const Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, limits.floor, allowed, p);
   if (fits) return fits;
-  return &least_peak([&](const Candidate& c) { return allowed(c) && counts_for_floor(c); }, p);
+  const bool lowest = goes_below_wishes(strategy, budget);
+  const auto may_be_least = [&](const Candidate& c) { return counts_for_floor(c) || (lowest && c.live_peak >= limits.floor); };
+  return &least_peak([&](const Candidate& c) { return allowed(c) && may_be_least(c); }, p);
 }
 
 // A strategy has a name even where it leaves everything as it is.

@@ -4,8 +4,10 @@
 // becomes
 //     %a = exp(%x) [region=0]; %b = mul(%a, %a) [region=0]; ... ; %9 = exp(%x) [clone, of=%a]; %g = mul(%d, %9)
 //     [phase=backward]
-// What other forward nodes read (the region's outputs) stays stored. Only what is needed runs again. A value stays stored as
-// well if it cannot be made again: an effect is in the way, or a state that it reads has been overwritten by then.
+// What other forward nodes read (the region's outputs) stays stored, unless a budget needs more: region_outputs.h. Only what is
+// needed runs again. A value stays stored as well if it cannot be made again: an effect is in the way, or a state that it reads
+// has been overwritten by then.
+#include <tapedeck/capture/planner/rematerialize/region_outputs.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <tapedeck/capture/analysis/phases.h>
@@ -44,10 +46,29 @@ class RegionChooser {
     choices_.journal = schedule_.journal();
     choices_.points.push_back(
         {static_cast<std::int32_t>(choices_.decisions.size()), choices_.journal.size(), schedule_.peak().bytes});
+    if (!choices_.journal.empty()) give_up_outputs();
     return std::move(choices_);
   }
 
  private:
+  void give_up_outputs() {
+    const RegionMarks marks = find_marks();
+    RegionOutputs(facts_, marks, watch_, &schedule_, &choices_).give_up();
+    choices_.journal = schedule_.journal();
+  }
+
+  RegionMarks find_marks() const {
+    RegionMarks marks{std::vector<char>(graph_.nodes.size()), std::vector<char>(graph_.nodes.size()),
+                      std::vector<char>(graph_.values.size())};
+    for (NodeId n = 0; n < graph_.node_count(); ++n) {
+      const std::int32_t region = graph_.nodes[n].origin.region;
+      marks.later[n] = later_phase(n);
+      marks.inside[n] = !marks.later[n] && region >= 0;
+      for (ValueId v : facts_.makes(n)) marks.output[v] = marks.inside[n] && is_region_output(v, region);
+    }
+    return marks;
+  }
+
   // A node that a wish of the user has put just before its reader, as a clone or not, is not made again for that reader.
   bool later_phase(NodeId n) const {
     const Node& node = graph_.nodes[n];
@@ -181,7 +202,8 @@ Choices choose_regions(const Facts& facts, const Watch& watch) {
 
 const Strategy registered = register_strategy({
     .name = "regions",
-    .doc = "recomputes the user's checkpoint regions, each once, just before the first reader in backward",
+    .doc = "recomputes the user's checkpoint regions, each once, just before the first reader in backward; for a budget their "
+           "outputs too",
     .choose = choose_regions,
     .taken_for = TakenFor::wishes,
 });
