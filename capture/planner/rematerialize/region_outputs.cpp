@@ -8,8 +8,9 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kTrials = 48;             // outputs tried at a peak, per way of getting operands
-constexpr std::int64_t kMostWork = 10'000'000;  // Schedule::work() and clones costed
+constexpr std::size_t kTrials = 48;  // outputs tried at a peak, per way of getting operands
+constexpr std::int64_t kMostWork =
+    1'000'000;  // Schedule::work() and clones costed: a step without a budget waits for this, too
 constexpr std::int64_t kMostClonesPerNode = 4;
 
 }  // namespace

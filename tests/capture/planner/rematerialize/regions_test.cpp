@@ -15,8 +15,9 @@
 // | A14 | order edges come from the order of the plan | check_plan() in check_points |
 // | AW2 | every result of a region counts | W2_ARegionWithTwoResults |
 // | AW5 | outputs run again for a budget, one region from another | Regions.AW5_* |
-// | AW6 | the same draws, statistics updated once | W3_DropoutInARegionDrawsTheSameMaskAgain; NamedStrategies.BatchNormUpdatesItsStatisticsOnce |
-// | AW8, AW9 | many regions of random programs | Regions.PointsAreExact... |
+// | AW6 | the same draws, statistics updated once | W3_DropoutInARegionDrawsTheSameMaskAgain;
+// NamedStrategies.BatchNormUpdatesItsStatisticsOnce | | AW8, AW9 | many regions of random programs | Regions.PointsAreExact...
+// |
 #include <tapedeck/tests/capture/planner/rematerialize/strategy_checks.h>
 
 #include <fmt/format.h>
