@@ -90,6 +90,22 @@ class OneChange {
   void clone(NodeId n) {
     std::vector<ValueId> operands;
     for (const ValueId v : g_.inputs(g_.nodes[n])) operands.push_back(again_or_first(v));
+    write_clone(n, operands);
+  }
+
+  // REQUIRES: what the view looks at has been made again.
+  void clone_view(NodeId n) {
+    std::vector<ValueId> operands;
+    for (const ValueId v : g_.inputs(g_.nodes[n])) operands.push_back(latest(v));
+    write_clone(n, operands);
+  }
+
+  ValueId latest(ValueId v) const {
+    const auto found = again_.find(v);
+    return found == again_.end() ? rewriter_.at(v) : found->second;
+  }
+
+  void write_clone(NodeId n, const std::vector<ValueId>& operands) {
     const NodeId id = rewriter_.clone(n, operands, {});
     source_.push_back(kNone);
     const ValueId first = rewriter_.graph().nodes[id].first_output;
@@ -104,10 +120,8 @@ class OneChange {
       v = plan_.values[v].other;
     }
     if (again_.count(v))
-      for (auto view = views.rbegin(); view != views.rend(); ++view) clone(g_.values[*view].node);
-    const ValueId wanted = views.empty() ? v : views.front();
-    const auto found = again_.find(wanted);
-    return found == again_.end() ? rewriter_.at(wanted) : found->second;
+      for (auto view = views.rbegin(); view != views.rend(); ++view) clone_view(g_.values[*view].node);
+    return latest(views.empty() ? v : views.front());
   }
 
   void copy_reader(NodeId n, ValueId value) {
