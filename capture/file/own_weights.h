@@ -17,7 +17,7 @@
 
 namespace tapedeck {
 
-// What stands before the names of weights in the file; nullopt if another program wrote it.
+// Returns the prefix that all names of weights have in the file; nullopt if another program wrote the file.
 std::optional<std::string> own_weights_prefix(const TensorFile& file);
 
 // The names of the net's parameters and buffers, with the tensors.

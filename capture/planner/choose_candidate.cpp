@@ -56,8 +56,8 @@ std::int64_t find_floor(Planning* p) {
   return floor;
 }
 
-// What was found for budgets above the floor must not lower it by the luck of its placement: the floor is one number, whether a
-// budget is given or not.
+// Whether a plan that was searched for a budget lies below the floor after placement. The planner does not take such a plan, so
+// that the floor is one number, whether a budget is given or not.
 bool undercuts(std::int64_t floor, Candidate& c, CandidateLayouts* layouts) {
   return !counts_for_floor(c) && layouts->peak(c) < floor;
 }

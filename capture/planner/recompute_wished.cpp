@@ -166,7 +166,8 @@ class WishWriter {
     return fmt::format("it is a view of %{}; {}", graph_.value_name(viewed), obstacle);
   }
 
-  // What has a buffer of its own has it for the whole step.
+  // Inputs, state, constants and results each have a buffer of their own for the whole step, so recomputing them frees no
+  // bytes.
   std::string lies_elsewhere(ValueId v) const {
     if (graph_.is_input(v)) return "it is an input";
     if (graph_.is_state(v)) return "it is state";

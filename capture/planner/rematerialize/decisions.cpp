@@ -52,7 +52,7 @@ class DecisionReader {
     return d;
   }
 
-  // Of what the runs make, the largest value that the stage's own node reads; if it reads none, the largest of all.
+  // Returns the largest value that the runs make and the stage's own node reads; if the node reads none, the largest of all.
   ValueId leading_value(const std::vector<Step>& runs) const {
     const auto reads = facts_.reads(runs.front().stage);
     ValueId leading = kNone;

@@ -158,7 +158,7 @@ class EchoChooser {
     choices_.decisions.push_back(std::move(d));
   }
 
-  // What was chosen after the last point lowered nothing that counts.
+  // The choices after the last point did not lower the peak, so the plan leaves them out.
   Choices finish() {
     if (runs_.live_peak() < choices_.points.back().live_peak)
       choices_.points.push_back(runs_.point_after(choices_.decisions.size()));

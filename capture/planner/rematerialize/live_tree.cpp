@@ -58,7 +58,7 @@ std::int64_t LiveTree::most(NodeId first, NodeId last) const {
 
 std::int64_t LiveTree::at(NodeId stage) const { return most(stage, stage); }
 
-// What was added to the nodes above a leaf comes down level by level.
+// Each inner node passes the bytes that were added to it down to its two children, level by level.
 void LiveTree::read(std::vector<std::int64_t>* by_stage) const {
   std::vector<std::int64_t> added(leaves_, 0);
   for (std::size_t i = 1; i < leaves_; ++i) {

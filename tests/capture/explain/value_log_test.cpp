@@ -43,7 +43,7 @@ std::set<NodeId> direct_readers(const Graph& g, ValueId v) {
   return readers;
 }
 
-// Those of views of it, too. A view is read by the nodes that read it by its name.
+// Counts the readers of the value and of its views. The readers of a view are the nodes that name it as an operand.
 std::set<NodeId> all_readers(const Plan& plan, ValueId v) {
   std::set<NodeId> readers = direct_readers(plan.graph, v);
   if (plan.values[v].reason == Reason::alias) return readers;

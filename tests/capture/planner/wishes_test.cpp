@@ -182,7 +182,7 @@ Graph random_program(unsigned seed) {
   return parse(text, "random");
 }
 
-// Those that come with the library, and in turn one of the others.
+// The strategies that come with the library, and in turn one of the strategies that only a name asks for.
 std::vector<Strategy> strategies_for(unsigned seed) {
   constexpr const char* kNamed[] = {"binomial", "echo", "mincut", "mirror", "sqrt"};
   return {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic, strategy_named(kNamed[seed % 5])};

@@ -42,7 +42,7 @@ TEST(Sqrt, MorePointsCostMoreAndPeakLower) {
   }
 }
 
-// What is read across a cut stays stored: the skip connection of a U.
+// A value that a node behind a cut reads stays stored: here it is the skip connection of a U-Net.
 TEST(Sqrt, WhatCrossesACutIsKept) {
   const test::Chosen c(parse(R"(graph u(%x: u8[1000]) {
     %skip: u8[1000] = opaque(%x) {us=1.0}
