@@ -18,7 +18,9 @@ namespace {
 constexpr int kWidth = 1000, kHeight = 600;                       // pixels
 constexpr int kLeft = 84, kRight = 220, kTop = 56, kBottom = 76;  // around the plot
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
-constexpr const char* kColours[] = {"#4fa3ff", "#ff9f43", "#5fd38d", "#e76f9a", "#b28dff", "#f4d35e", "#4dd0e1", "#c0855a"};
+constexpr const char* kColours[] = {"#4fa3ff", "#ff9f43", "#5fd38d", "#e76f9a", "#b28dff", "#f4d35e",
+                                    "#4dd0e1", "#c0855a", "#ff6b6b", "#c5e86c", "#8f9bb3", "#e0a3ff"};
+constexpr double kThinnest = 1.5, kThickest = 7, kThinner = 2;  // pixels: of curves, and from one curve to the next at most
 constexpr const char* kDim = "#929baa";
 
 // The numbers from `low` to `high` of an axis, with room at both ends.
@@ -145,7 +147,8 @@ class Painter {
   void curve(std::size_t c) {
     const TradeoffCurve& curve = found_.curves[c];
     const char* colour = kColours[c % std::size(kColours)];
-    const double width = 2 + 2.0 * static_cast<double>(found_.curves.size() - 1 - c);
+    const auto curves = static_cast<double>(found_.curves.size()), after = curves - 1 - static_cast<double>(c);
+    const double width = kThinnest + after * std::min(kThinner, (kThickest - kThinnest) / std::max(curves - 1, 1.0));
     std::string d, dots;
     for (const TradeoffPoint& p : curve.points) {
       if (!p.feasible) continue;
