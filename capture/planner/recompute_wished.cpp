@@ -6,6 +6,7 @@
 
 #include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/region_plans.h>
+#include <tapedeck/capture/planner/rematerialize/decisions.h>
 #include <tapedeck/capture/planner/rematerialize/schedule.h>
 #include <tapedeck/capture/planner/rematerialize/write_clones.h>
 
@@ -115,11 +116,7 @@ class WishWriter {
     for (NodeId stage : runs_[n]) schedule_.add_run(stage, n);
     schedule_.remove_if_unread(n, n);
     schedule_.refresh();
-    for (std::size_t i = before; i < schedule_.journal().size(); ++i) {
-      const Step& step = schedule_.journal()[i];
-      d.clones += step.added ? 1 : -1;
-      d.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
-    }
+    count_runs(schedule_, before, facts_, &d);
     d.live_peak_bytes = facts_.external_bytes + schedule_.peak().bytes;
     d.reason = fmt::format("wished for by `{}`: computed again before `{}`", wish_text(wishes_[wish]),
                            graph_.node_text(runs_[n].front()));

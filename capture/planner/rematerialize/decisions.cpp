@@ -88,6 +88,14 @@ class DecisionReader {
 
 }  // namespace
 
+void count_runs(const Schedule& schedule, std::size_t first, const Facts& facts, Decision* decision) {
+  for (std::size_t i = first; i < schedule.journal().size(); ++i) {
+    const Step& step = schedule.journal()[i];
+    decision->clones += step.added ? 1 : -1;
+    decision->cost_us += step.added ? facts.cost[step.node] : -facts.cost[step.node];
+  }
+}
+
 std::vector<Decision> decisions_of(const Facts& facts, const Changes& plan) { return DecisionReader(facts, plan).read(); }
 
 }  // namespace tapedeck

@@ -9,6 +9,7 @@
 // Live bytes are exact after every choice. A choice counts only if it lowers the peak, or the number of stages at the peak;
 // others are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of
 // its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over live bytes.
+#include <tapedeck/capture/planner/rematerialize/decisions.h>
 #include <tapedeck/capture/planner/rematerialize/give_up.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
@@ -149,11 +150,7 @@ class GreedyChooser {
     d.value = graph_.value_name(gap.value);
     d.bytes = facts_.bytes[gap.value];
     d.span = gap.to - gap.from - 1;
-    for (std::size_t i = journal_before; i < schedule_.journal().size(); ++i) {
-      const Step& step = schedule_.journal()[i];
-      d.clones += step.added ? 1 : -1;
-      d.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
-    }
+    count_runs(schedule_, journal_before, facts_, &d);
     d.live_peak_bytes = facts_.external_bytes + live_peak;
     d.reason = fmt::format("kept for {} steps across the peak at `{}`, cheap to compute again before `{}`", d.span,
                            graph_.node_text(peak_.stage), graph_.node_text(gap.to));

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/planner/rematerialize/region_outputs.h>
 
+#include <tapedeck/capture/planner/rematerialize/decisions.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,11 +81,7 @@ void RegionOutputs::note_decision(const Gap& gap, std::size_t journal_before) {
   d.value = graph.value_name(gap.value);
   d.bytes = facts_.bytes[gap.value];
   d.span = gap.to - gap.from - 1;
-  for (std::size_t i = journal_before; i < schedule_.journal().size(); ++i) {
-    const Step& step = schedule_.journal()[i];
-    d.clones += step.added ? 1 : -1;
-    d.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
-  }
+  count_runs(schedule_, journal_before, facts_, &d);
   d.live_peak_bytes = facts_.external_bytes + schedule_.peak().bytes;
   d.reason = fmt::format("output of checkpoint region {}, kept for {} steps across the peak at `{}`, runs again before `{}`",
                          graph.nodes[graph.values[gap.value].node].origin.region, d.span, graph.node_text(peak_.stage),

@@ -7,6 +7,7 @@
 // What other forward nodes read (the region's outputs) stays stored, unless a budget needs more: region_outputs.h. Only what is
 // needed runs again. A value stays stored as well if it cannot be made again: an effect is in the way, or a state that it reads
 // has been overwritten by then.
+#include <tapedeck/capture/planner/rematerialize/decisions.h>
 #include <tapedeck/capture/planner/rematerialize/region_outputs.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
@@ -122,11 +123,7 @@ class RegionChooser {
     for (std::size_t i = clones.size(); i-- > 0;)  // what backward alone reads is made there only
       schedule_.remove_if_unread(clones[i], clones[i]);
     schedule_.refresh();
-    for (std::size_t i = before; i < schedule_.journal().size(); ++i) {
-      const Step& step = schedule_.journal()[i];
-      decision.clones += step.added ? 1 : -1;
-      decision.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
-    }
+    count_runs(schedule_, before, facts_, &decision);
     decision.live_peak_bytes = facts_.external_bytes + schedule_.peak().bytes;
     decision.reason =
         fmt::format("checkpoint region {}: {} nodes run again before `{}`", region, decision.clones, graph_.node_text(stage));

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/planner/rematerialize/repeated_runs.h>
 
+#include <tapedeck/capture/planner/rematerialize/decisions.h>
+
 namespace tapedeck {
 
 void RepeatedRuns::switch_to(const std::set<RepeatedRun>& runs) {
@@ -48,11 +50,7 @@ void RepeatedRuns::follow(const Step& step, bool added) {
 
 Decision RepeatedRuns::decision_since(std::size_t journal) const {
   Decision d;
-  for (std::size_t i = journal; i < schedule_.journal().size(); ++i) {
-    const Step& step = schedule_.journal()[i];
-    d.clones += step.added ? 1 : -1;
-    d.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
-  }
+  count_runs(schedule_, journal, facts_, &d);
   d.live_peak_bytes = facts_.external_bytes + live_peak();
   return d;
 }
