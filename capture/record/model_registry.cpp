@@ -68,6 +68,22 @@ ModelOptions with_defaults(const Model& model, ModelOptions given) {
   return given;
 }
 
+ModelOptions small_options(const Model& model) {
+  ModelOptions o;
+  const auto takes = [&](const char* option) {
+    return std::find(model.options.begin(), model.options.end(), option) != model.options.end();
+  };
+  if (takes("batch")) o.batch = 2;
+  if (takes("image")) o.image = 64;
+  if (takes("seq")) o.seq = 16;
+  if (takes("layers")) o.layers = std::min<std::int64_t>(2, model.defaults.layers);
+  if (takes("width")) {
+    const std::int64_t quarter = std::max<std::int64_t>(1, model.defaults.width / 4);
+    o.width = quarter < 64 ? quarter : quarter / 64 * 64;
+  }
+  return o;
+}
+
 Captured record_model(const Model& model, const ModelOptions& given) { return model.record(with_defaults(model, given)); }
 
 }  // namespace tapedeck

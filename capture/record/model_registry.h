@@ -42,6 +42,10 @@ std::vector<Model> all_models();                   // sorted by name
 // take, a negative size, or an unknown dtype or optimizer.
 ModelOptions with_defaults(const Model& model, ModelOptions given);
 
+// Sizes at which every model trains in moments and is still itself: convolutions have something to reduce, and attention has
+// heads of 64. Batch 2, images of 64, sequences of 16, two layers, a quarter of the width.
+ModelOptions small_options(const Model& model);
+
 // Captures one training step of the model.
 Captured record_model(const Model& model, const ModelOptions& given = {});
 

@@ -113,24 +113,6 @@ void set_warmup(const std::string& text, BenchOptions* how) {
   how->until_steady = false;
 }
 
-// Small enough that every model trains in moments, large enough that each is itself: convolutions that still have something to
-// reduce, attention with heads of 64.
-ModelOptions small_options(const Model& model) {
-  ModelOptions o;
-  const auto takes = [&](const char* option) {
-    return std::find(model.options.begin(), model.options.end(), option) != model.options.end();
-  };
-  if (takes("batch")) o.batch = 2;
-  if (takes("image")) o.image = 64;
-  if (takes("seq")) o.seq = 16;
-  if (takes("layers")) o.layers = std::min<std::int64_t>(2, model.defaults.layers);
-  if (takes("width")) {
-    const std::int64_t quarter = std::max<std::int64_t>(1, model.defaults.width / 4);
-    o.width = quarter < 64 ? quarter : quarter / 64 * 64;
-  }
-  return o;
-}
-
 // A file, or a model recorded in memory: a name that is no file and is a model's.
 struct Subject {
   std::string name;
