@@ -33,7 +33,7 @@ if(EXISTS ${tool})
     message(FATAL_ERROR "a bad library is exit code 3, not ${rc}")
   endif()
 endif()
-# The project that the tool writes builds, trains and saves a step that the tool replays.
+# The project that the tool writes builds, trains and saves a step that the tool replays, by the commands of its page.
 if(EXISTS ${tool})
   run(${tool} new ${WORK}/fresh)
   run(${CMAKE_COMMAND} -G Ninja -S ${WORK}/fresh -B ${WORK}/fresh/build -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${CXX}
@@ -41,6 +41,15 @@ if(EXISTS ${tool})
   run(${CMAKE_COMMAND} --build ${WORK}/fresh/build)
   execute_process(COMMAND ${WORK}/fresh/build/fresh WORKING_DIRECTORY ${WORK}/fresh COMMAND_ERROR_IS_FATAL ANY)
   run(${tool} replay ${WORK}/fresh/fresh.tape --check-eager)
+  file(STRINGS ${WORK}/fresh/README.md shown REGEX "^ +tapedeck ")
+  list(LENGTH shown count)
+  if(count LESS 3)
+    message(FATAL_ERROR "the page of the new project shows ${count} commands of the tool")
+  endif()
+  foreach(line IN LISTS shown)
+    execute_process(COMMAND sh -c "PATH=\"${WORK}/prefix/bin:$PATH\"; ${line}" WORKING_DIRECTORY ${WORK}/fresh OUTPUT_QUIET
+      COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
 endif()
 # The tool compiles and runs a script against the installed library, and runs it again as it is.
 if(EXISTS ${tool})

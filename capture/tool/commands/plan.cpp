@@ -23,6 +23,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <tuple>
 
 namespace tapedeck::tool {
 
@@ -47,8 +48,18 @@ struct PlanCommandOptions {
   std::string picture;  // .svg or .png: addresses x time
   std::string csv;      // the buffers of the arena
   std::string costs;    // estimate, calibrated, profile; empty: the best source there is
+  bool again = false;   // even if the file holds a plan and no other option asks for a new one
   bool json = false;
 };
+
+// Whether an option asks for another plan than the one that the file may hold.
+bool asks_for_new_plan(const PlanCommandOptions& o) {
+  const PlanCommandOptions none;
+  return o.again || !o.wishes.empty() || o.split_phases ||
+         std::tie(o.budget, o.chunk, o.strategy, o.order, o.level, o.align, o.device, o.costs) !=
+             std::tie(none.budget, none.chunk, none.strategy, none.order, none.level, none.align, none.device, none.costs) ||
+         std::tie(o.threads, o.parallel_peak, o.segment_us) != std::tie(none.threads, none.parallel_peak, none.segment_us);
+}
 
 std::vector<Option> memory_options(PlanCommandOptions& o) {
   return {
@@ -72,6 +83,11 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
        .choices = {"recorded", "auto"}},
       level_option(&o.level),
       chunk_option(&o.chunk, "Allocate the arena"),
+      {.name = "--again",
+       .to = &o.again,
+       .help = "Plan again, without a budget if none is given, although the file holds a plan. Any other option that planning "
+               "depends on asks for that too; without one the plan of the file is shown.",
+       .group = "Memory"},
       {.name = "--align",
        .metavar = "BYTES",
        .to = &o.align,
@@ -164,8 +180,9 @@ std::string bound_text(const Plan& p) {
                      100 * (p.cost_us / p.cost_lower_bound_us - 1));
 }
 
-std::string summary(const std::string& path, const Plan& p) {
-  std::string text = fmt::format("{}: strategy {}{}\n", path, p.strategy, p.feasible ? "" : " - the budget cannot be met");
+std::string summary(const std::string& path, const Plan& p, bool stored) {
+  std::string text = fmt::format("{}: strategy {}{}{}\n", path, p.strategy, stored ? ", the plan in the file" : "",
+                                 p.feasible ? "" : " - the budget cannot be met");
   auto line = [&](const char* name, const std::string& value) { text += fmt::format("  {:<16} {}\n", name, value); };
   line("peak", human_size(p.peak_bytes));
   line("  always held", human_size(p.external_bytes));
@@ -182,7 +199,7 @@ std::string summary(const std::string& path, const Plan& p) {
   if (!p.bound_from.empty()) line("cost bound", bound_text(p));
   line("costs", describe_costs(p));
   line("segments", std::to_string(p.segments.size()));
-  line("solved in", fmt::format("{:.1f} ms", p.solve_ms));
+  if (!stored) line("solved in", fmt::format("{:.1f} ms", p.solve_ms));
   return text;
 }
 
@@ -247,9 +264,8 @@ void check_files(const PlanCommandOptions& options) {
   if (!options.picture.empty()) check_picture(options.picture);
 }
 
-int run(const PlanCommandOptions& options) {
-  const StopAtInterrupt stop;
-  check_files(options);
+// The options that the command line asks for.
+tapedeck::PlanOptions options_asked_for(const PlanCommandOptions& options) {
   tapedeck::PlanOptions how;
   read_budget(options.budget, &how);
   how.strategy = strategy_named(options.strategy);
@@ -264,21 +280,47 @@ int run(const PlanCommandOptions& options) {
   how.segment_us = options.segment_us;
   how.split_phases = options.split_phases;
   how.cancel = &interrupted();
+  return how;
+}
+
+// The options of a stored plan, for the explanations that plan once more beside it.
+tapedeck::PlanOptions options_of_stored(const Plan& plan) {
+  tapedeck::PlanOptions how;
+  how.budget = plan.budget_bytes;
+  how.level = plan.level;
+  how.alignment = plan.alignment;
+  how.chunk_bytes = plan.chunk_bytes;
+  how.threads = plan.threads;
+  how.cancel = &interrupted();
+  return how;
+}
+
+// The plan of the file, unless an option asks for a new one.
+Plan stored_or_new(const TapeFile& file, bool stored, tapedeck::PlanOptions how) {
+  if (stored) return *file.plan;
+  if (file.plan && file.plan->budget_bytes >= 0 && how.budget < 0 && how.budget_percent < 0)
+    note(fmt::format("planning without a budget; the plan in the file has one of {}", human_size(file.plan->budget_bytes)));
+  Progress progress("planning");
+  how.progress = [&](double fraction) { progress.at(fraction); };
+  return make_plan(file.captured, how);
+}
+
+int run(const PlanCommandOptions& options) {
+  const StopAtInterrupt stop;
+  check_files(options);
+  tapedeck::PlanOptions how = options_asked_for(options);
   TapeFile file = load_any(options.file, Check::structure);
+  const bool stored = file.plan && !asks_for_new_plan(options);
+  if (stored) how = options_of_stored(*file.plan);
   how.costs = choose_costs(options.costs, file);
-  Plan p;
-  {
-    Progress progress("planning");
-    how.progress = [&](double fraction) { progress.at(fraction); };
-    p = make_plan(file.captured, how);
-  }
+  const Plan p = stored_or_new(file, stored, how);
   PlanBackground background;
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
   const ValueBackground values = values_of(options.explain, file.captured, how, p);
   background.wishes = outcomes_of(file.captured, how, p, options.explain == "wishes");
   std::string text = options.json ? plan_report(p, options.explain, background, values)
-                                  : summary(options.file, p) + outcomes_text(background.wishes, p) +
+                                  : summary(options.file, p, stored) + outcomes_text(background.wishes, p) +
                                         explained(options.explain, p, background) + values_explained(p, values);
   if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
   if (p.feasible && !options.output.empty()) {

@@ -34,6 +34,15 @@ expect 0 replay p.tape; answered "resident peak"
 expect 0 verify p.tape; answered ok
 expect 0 verify p.tape --json; answered '"ok": true'
 
+# Without an option that asks for another plan, `plan` shows the plan of the file.
+expect 0 plan p.tape; quiet; answered 'the plan in the file'
+expect 0 plan p.tape --json; quiet; [ "$(number peak_bytes)" = "$planned" ] || fail "plan shows $(number peak_bytes), the file holds $planned"
+expect 0 plan p.tape --explain choices; answered 'made again'
+expect 0 plan p.tape -o q.tape; expect 0 replay q.tape --json; [ "$(number planned_peak_bytes)" = "$planned" ] || fail "the plan was not kept"
+expect 0 plan p.tape --again --json; said 'the plan in the file has one of'; [ "$(number peak_bytes)" = "$keep_all" ] || fail "--again gives $(number peak_bytes)"
+expect 0 plan p.tape --threads 2 --json; said 'planning without a budget'
+expect 0 plan p.tape --budget 70% --json; quiet; [ "$(number peak_bytes)" -gt "$planned" ] || fail "a new budget gives $(number peak_bytes)"
+
 # Text round trip: what print prints, plan, replay and verify take.
 expect 0 print c.tape; cp out c.graph
 expect 0 print c.graph; cmp -s out c.graph || fail "print(parse(text)) differs"
