@@ -16,6 +16,7 @@
 
 #include <numeric>
 #include <random>
+#include <utility>
 
 using namespace tapedeck;
 using samples::kPixels;
@@ -61,8 +62,8 @@ Outcome train(const samples::Digits& d, const samples::Options& options, const s
   std::mt19937 random(options.seed);
   Net net;
   AdamW optimizer(net.parameters(), {.lr = 3e-3});
-  const auto shared = [&](const char* name) {
-    return CapturedStepOptions{.executor = {.pool = pool, .name = name}, .input_names = {"x", "y"}};
+  const auto shared = [&](const char* name, std::vector<std::string> inputs) {
+    return CapturedStepOptions{.executor = {.pool = pool, .name = name}, .input_names = std::move(inputs)};
   };
   CapturedStep step = capture(
       [&](const Tensors& in) {
@@ -72,19 +73,19 @@ Outcome train(const samples::Digits& d, const samples::Options& options, const s
         optimizer.zero_grad();
         return Tensors{loss};
       },
-      shared("train"));
+      shared("train", {"x", "y"}));
   CapturedStep evaluate = capture(
       [&](const Tensors& in) {
         const NoGrad no_grad;
         return Tensors{mean(cast(equal(cast(argmax(net(in[0])), DType::i32), in[1]), DType::f32))};
       },
-      shared("evaluate"));
+      shared("evaluate", {"x", "y"}));
   CapturedStep single = capture(
       [&](const Tensors& in) {
         const NoGrad no_grad;
         return Tensors{softmax(net(in[0]))};
       },
-      shared("single"));
+      shared("single", {"x"}));
 
   std::vector<int> unseen(kTestRows);
   std::iota(unseen.begin(), unseen.end(), d.rows() - kTestRows);

@@ -31,6 +31,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace tapedeck {
@@ -66,10 +67,19 @@ bool handed_out_since(const Captured& recording) {
                      [](const Tensor& t) { return t.impl()->storage && t.impl()->storage->handed_out; });
 }
 
+void require_distinct(const std::vector<std::string>& names, const char* list) {
+  const std::set<std::string> distinct(names.begin(), names.end());
+  for (const std::string& name : distinct)
+    if (std::count(names.begin(), names.end(), name) > 1)
+      throw UsageError(fmt::format("{} has the name '{}' more than once", list, name));
+}
+
 // The options for the executors of a step: they share memory, and the tensor decides which state is one.
 CapturedStepOptions prepared(CapturedStepOptions o) {
   if (o.check_every < 0)
     throw UsageError(fmt::format("check_every is {}: give 0 for none, or a number of calls", o.check_every));
+  require_distinct(o.input_names, "input_names");
+  require_distinct(o.output_names, "output_names");
   if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
   o.executor.state = StateSharing::by_tensor;
   return o;
@@ -284,8 +294,14 @@ struct CapturedStep::Impl {
 
   // ---- a call ----
 
-  std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> call(const std::vector<Tensor>& inputs, Site site) {
     const OneCall one(busy);
+    const std::vector<std::string>& names = options.input_names;
+    if (!names.empty() && names.size() != inputs.size())
+      throw UsageError(error_text("capture",
+                                  fmt::format("input_names has {} ({}), and the call gives {} input{}", names.size(),
+                                              fmt::join(names, ", "), inputs.size(), inputs.size() == 1 ? "" : "s"),
+                                  site));
     if (const std::optional<ErrorText> undefined = undefined_input(inputs)) {
       if (!options.eager_fallback) throw CaptureError(*undefined);
       return run_eagerly(inputs, undefined->str());
@@ -378,7 +394,7 @@ CapturedStep::~CapturedStep() {
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
 CapturedStep& CapturedStep::operator=(CapturedStep&&) noexcept = default;
 
-std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs) { return impl_->call(inputs); }
+std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs, Site site) { return impl_->call(inputs, site); }
 
 CaptureMode CapturedStep::mode() const { return impl_->mode; }
 void CapturedStep::set_mode(CaptureMode mode) { impl_->mode = mode; }

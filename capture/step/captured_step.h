@@ -47,8 +47,9 @@ enum class CaptureMode : std::uint8_t {
 struct CapturedStepOptions {
   PlanOptions plan = {};
   ExecutorOptions executor = {};
-  std::vector<std::string> input_names = {};   // default in0, in1, ...
-  std::vector<std::string> output_names = {};  // default out0, out1, ...
+  // One name for each input and each result, or none at all: then in0, in1, ... and out0, out1, ... A name that stands twice is
+  // a UsageError of capture(), and a call with another number of inputs or results one of the call.
+  std::vector<std::string> input_names = {}, output_names = {};
   CaptureMode mode = CaptureMode::replay;
   int check_every = 0;        // N: of the calls that could replay, every N-th is checked as in CaptureMode::checked; 0: none
   bool fully_static = false;  // no unplanned regions: an op with a result whose size is known only in a run is an error
@@ -79,7 +80,7 @@ class CapturedStep {
   ~CapturedStep();
   CapturedStep(CapturedStep&&) noexcept;
   CapturedStep& operator=(CapturedStep&&) noexcept;
-  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, Site site = {__builtin_FILE(), __builtin_LINE()});
   CaptureMode mode() const;
   void set_mode(CaptureMode mode);
   void forget();  // drops every recording: the next call records. After a replay that failed half way, restore the state first

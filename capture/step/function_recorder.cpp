@@ -14,6 +14,7 @@
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -123,8 +124,17 @@ std::string FunctionRecorder::output_name(std::size_t i) const {
   return i < output_names_.size() ? output_names_[i] : fmt::format("out{}", i);
 }
 
+void FunctionRecorder::require_named(const std::vector<Tensor>& outputs) const {
+  if (output_names_.empty() || output_names_.size() == outputs.size()) return;
+  throw UsageError(error_text("capture",
+                              fmt::format("the function gave {} result{}, and output_names has {}: {}", outputs.size(),
+                                          outputs.size() == 1 ? "" : "s", output_names_.size(), fmt::join(output_names_, ", ")),
+                              {}));
+}
+
 // The function has run. `end` closes the capture; if that fails, the results of the run may stand without a graph.
 void FunctionRecorder::finish(Capture& capture, CapturedRun* run, const End& end) const {
+  require_named(run->outputs);
   const bool graph_needed =
       refused_ == Refused::thrown || std::any_of(run->outputs.begin(), run->outputs.end(), gives_gradients);
   try {

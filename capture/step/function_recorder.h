@@ -43,6 +43,7 @@ class FunctionRecorder {
  private:
   using End = std::function<void(Capture&, CapturedRun&)>;
   CapturedRun run_captured(const std::vector<Tensor>& inputs, const End& end) const;
+  void require_named(const std::vector<Tensor>& outputs) const;  // UsageError if there are names and they are not as many
   void finish(Capture& capture, CapturedRun* run, const End& end) const;
 
   StepFunction fn_;

@@ -23,6 +23,7 @@ CaptureMismatch mismatch_after(int before, CaptureMode mode, const StepFunction&
   CapturedStepOptions options;
   options.mode = mode;
   options.input_names = {"x", "y"};
+  options.input_names.resize(in.size());
   CapturedStep step = capture([&](const Tensors& xs) { return changed ? other(xs) : usual(xs); }, options);
   for (int i = 0; i < before; ++i) step(in);
   changed = true;

@@ -166,11 +166,15 @@ TEST(CapturedStep, OtherTypesAreRecordedAgainAndExplained) {
 
 TEST(CapturedStep, NamesItsInputs) {
   CapturedStepOptions options;
-  options.input_names = {"x"};
-  CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; }, options);
-  step({tensor({1}), tensor({2})});
-  EXPECT_MENTIONS(step.explain(), "  x: f32[1]");
-  EXPECT_MENTIONS(step.explain(), "  in1: f32[1]");
+  const auto add = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; };
+  CapturedStep unnamed = capture(add, options);
+  unnamed({tensor({1}), tensor({2})});
+  EXPECT_MENTIONS(unnamed.explain(), "  in1: f32[1]");
+  options.input_names = {"x", "y"};
+  CapturedStep named = capture(add, options);
+  named({tensor({1}), tensor({2})});
+  EXPECT_MENTIONS(named.explain(), "  x: f32[1]");
+  EXPECT_MENTIONS(named.explain(), "  y: f32[1]");
 }
 
 // ---- steps whose calls are not one program ----

@@ -76,6 +76,29 @@ TEST(Footguns, NoInputsAndUndefinedInputs) {
   EXPECT_MENTIONS(message_of<CaptureError>([&] { two({tensor({1}), Tensor()}); }), "input 1 ('mask') of the step is undefined");
 }
 
+TEST(Footguns, NamesAreAsManyAsInputsAndResults) {
+  CapturedStepOptions options;
+  options.input_names = {"x", "y"};
+  options.output_names = {"sum"};
+  const auto add = [](const Tensors& in) -> Tensors { return {in[0] + in.back()}; };
+  CapturedStep step = capture(add, options);
+  const Tensor t = tensor({3});
+  EXPECT_MENTIONS(message_of<UsageError>([&] { step({t}); }), "input_names has 2 (x, y), and the call gives 1 input (");
+  EXPECT_MENTIONS(message_of<UsageError>([&] {
+                    step({t, t, t});
+                  }),
+                  "gives 3 inputs (tests/capture/step/footguns_inputs_test.cpp:");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(step({t, t})[0]), Floats{6});
+  options.output_names = {"sum", "difference"};
+  CapturedStep two = capture(add, options);
+  EXPECT_MENTIONS(message_of<UsageError>([&] {
+                    two({t, t});
+                  }),
+                  "the function gave 1 result, and output_names has 2: sum, difference");
+  options.input_names = {"x", "x"};
+  EXPECT_MENTIONS(message_of<UsageError>([&] { capture(add, options); }), "input_names has the name 'x' more than once");
+}
+
 TEST(Footguns, TheSameTensorAsTwoInputs) {
   CapturedStep step = capture([](const Tensors& in) -> Tensors { return {in[0] - in[1]}; });
   const Tensor t = tensor({3});

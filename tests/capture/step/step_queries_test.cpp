@@ -122,11 +122,15 @@ TEST(StepQueries, ValuesStateAndThePeakAreThoseOfTheReplay) {
 
 TEST(StepQueries, ResultsHaveTheNamesThatTheyWereGiven) {
   CapturedStepOptions options;
-  options.output_names = {"double"};
-  CapturedStep step = capture([](const Tensors& in) -> Tensors { return {in[0] * 2, in[0] * 3}; }, options);
-  step({tensor({1})});
-  EXPECT_EQ(step.captured()->report.outputs[0].name, "double");
-  EXPECT_EQ(step.captured()->report.outputs[1].name, "out1");
+  const auto multiples = [](const Tensors& in) -> Tensors { return {in[0] * 2, in[0] * 3}; };
+  CapturedStep unnamed = capture(multiples, options);
+  unnamed({tensor({1})});
+  EXPECT_EQ(unnamed.captured()->report.outputs[1].name, "out1");
+  options.output_names = {"double", "triple"};
+  CapturedStep named = capture(multiples, options);
+  named({tensor({1})});
+  EXPECT_EQ(named.captured()->report.outputs[0].name, "double");
+  EXPECT_EQ(named.captured()->report.outputs[1].name, "triple");
 }
 
 TEST(StepMonitors, WatchTheReplaysOfEveryProgram) {
