@@ -126,7 +126,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
 
   // Bound: say how much less another plan that fits could cost.
   bounds_.note(&plan);
-  note_proof(planning_, &plan);
+  note_proof(chosen, planning_, &plan);
 
   // Check: judge the plan, where checks are on.
   if (checks_plans()) check(captured_, plan);

@@ -23,6 +23,13 @@ double known_extra(std::int64_t budget, const Planning& p) {
   return extra;
 }
 
+bool first_runs_wait(const Candidate& c) {
+  const RunLists runs = runs_after(c.order->facts, c.choices->journal, c.point.journal);
+  for (std::size_t stage = 0; stage < runs.size(); ++stage)
+    if (runs[stage].empty() || runs[stage].back() != static_cast<NodeId>(stage)) return true;
+  return false;
+}
+
 }  // namespace
 
 void check_strategy(const Planning& p) {
@@ -46,10 +53,9 @@ void solve_for_budget(std::int64_t budget, Strategy strategy, Planning* p) {
   for (std::size_t i = first; i < p->candidates.size(); ++i) p->candidates[i].only_for = budget;
 }
 
-// A plan of another order, or one whose first runs wait, may cost less than what was proven.
-void note_proof(const Planning& p, Plan* plan) {
+void note_proof(const Candidate& chosen, const Planning& p, Plan* plan) {
   const auto solved = p.solved.find(plan->budget_bytes);
-  if (solved == p.solved.end() || solved->second.proof.empty()) return;
+  if (solved == p.solved.end() || solved->second.proof.empty() || first_runs_wait(chosen)) return;
   const double least = p.recorded().facts.keep_all_cost + solved->second.least_extra_us;
   if (plan->feasible && (least < plan->cost_lower_bound_us || least > plan->cost_us * (1 + 1e-9))) return;
   plan->bound_from = solved->second.proof;

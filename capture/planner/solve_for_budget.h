@@ -9,6 +9,7 @@
 
 namespace tapedeck {
 
+struct Candidate;
 struct Planning;
 
 // Throws UsageError where the strategy of the options cannot plan this graph. REQUIRES: the orders are found.
@@ -18,7 +19,8 @@ void check_strategy(const Planning& planning);
 // REQUIRES: every order has its candidates.
 void solve_for_budget(std::int64_t budget, Strategy strategy, Planning* planning);
 
-// Says in the plan what was proven for its budget, if that is more than its bound says already.
-void note_proof(const Planning& planning, Plan* plan);
+// Says in the plan of the chosen candidate what was proven for its budget, if that is more than its bound says already. It says
+// nothing of a plan whose first runs wait, because others of that kind may cost less than what was proven.
+void note_proof(const Candidate& chosen, const Planning& planning, Plan* plan);
 
 }  // namespace tapedeck

@@ -160,7 +160,7 @@ TEST_F(Exact, ProgramAnswersAsASearchOfAllSchedules) {
 
 TEST_F(Exact, AutoCostsAtMostATwentiethOfTheExtraWorkMore) {
   int recomputing = 0, proven = 0;
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < 9; ++seed) {
     std::mt19937 random(seed);
     const Plain plain = random_plain(&random, 5 + static_cast<int>(seed % 4));
     const Graph graph = graph_of(plain);
@@ -181,8 +181,8 @@ TEST_F(Exact, AutoCostsAtMostATwentiethOfTheExtraWorkMore) {
       recomputing += exact.recomputed_nodes > 0;
     }
   }
-  EXPECT_GT(recomputing, 15);
-  EXPECT_GT(proven, 20) << "offsets are found for most of the cheapest plans";
+  EXPECT_GT(recomputing, 12);
+  EXPECT_GT(proven, 15) << "offsets are found for most of the cheapest plans";
 }
 
 TEST_F(Exact, ChainOfTwelveLayersCostsTheKnownOptimum) {
@@ -193,6 +193,55 @@ TEST_F(Exact, ChainOfTwelveLayersCostsTheKnownOptimum) {
   EXPECT_EQ(chain.strategy, "exact");
   EXPECT_NEAR(chain.recompute_cost_ratio(), 1.1944, 1e-4);
   EXPECT_EQ(chain.cost_lower_bound_us, chain.cost_us);
+}
+
+// Every node of forward and backward reads the node before it, so no first run can wait, and the proof is one for `auto` too.
+TEST_F(Exact, JudgesTrainingSteps) {
+  int recomputing = 0;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const Graph graph = test::random_training(seed, 12);
+    const std::int64_t peak = plan(graph, -1, Strategy::none).peak_bytes;
+    const Plan exact = plan(graph, peak * 85 / 100), automatic = plan(graph, peak * 85 / 100, Strategy::automatic);
+    if (!exact.feasible) continue;
+    EXPECT_EQ(exact.bound_from.find("ended early"), std::string::npos) << exact.bound_from;
+    EXPECT_LE(exact.cost_us, automatic.cost_us * (1 + 1e-12)) << seed;
+    EXPECT_GE(automatic.cost_us, exact.cost_lower_bound_us * (1 - 1e-12)) << seed;
+    EXPECT_LE(automatic.cost_us - exact.keep_all_cost_us, 1.05 * (exact.cost_us - exact.keep_all_cost_us) + 1e-9) << seed;
+    recomputing += exact.recomputed_nodes > 0;
+    test::expect_equal_steps(graph, exact);
+  }
+  EXPECT_GT(recomputing, 4);
+}
+
+// A search that ends early has a bound at least as high as that of the relaxation, and still a bound.
+TEST_F(Exact, ASearchThatEndsEarlyBoundsTheCost) {
+  PassRunner passes;
+  const Graph graph = prepare(test::unit_chain(10), &passes);
+  const Facts facts = collect_facts(graph);
+  const RecomputeProgram program(facts, 4, kNoLimit, 1);
+  const ProgramAnswer ended = solve(program.program(), {kNoLimit, 1, 1}, {});
+  EXPECT_FALSE(ended.is_proven);
+  EXPECT_GE(ended.least_cost, relaxed_cost(program.program(), {}) - 1e-6);
+  EXPECT_LE(ended.least_cost, 14) << "the optimum, tests/bench/remat_optima.csv";
+  EXPECT_GT(ended.least_cost, 0);
+}
+
+// A plan whose first runs wait may cost less than any that the program knows: nothing is said of it.
+TEST_F(Exact, SaysNothingOfPlansWhoseFirstRunsWait) {
+  const Graph graph = parse(R"(graph late(%x: u8[0]) {
+  %a: u8[8] = opaque(%x) {us=5.0}
+  %b: u8[4] = opaque(%x) {us=5.0}
+  %c: u8[1] = opaque(%b) {us=5.0}
+  %d: u8[1] = opaque(%c, %a) {us=5.0}
+  %end: u8[0] = opaque(%d) {us=0.0}
+  return %end
+})");
+  const Plan late = plan(graph, 10);
+  ASSERT_TRUE(late.feasible);
+  EXPECT_EQ(late.cost_us, late.keep_all_cost_us) << "%a waits until %c is there, and runs once";
+  EXPECT_EQ(answer_of_program(graph, 10).cost, late.keep_all_cost_us + 5) << "%a runs twice";
+  EXPECT_LE(late.cost_lower_bound_us, late.cost_us);
+  EXPECT_EQ(late.bound_from.find("integer program"), std::string::npos) << late.bound_from;
 }
 
 TEST_F(Exact, SaysWhatIsProven) {
