@@ -4,6 +4,7 @@
 #include <tapedeck/capture/planner/improve_in_turn.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/planning.h>
+#include <tapedeck/capture/planner/solve_for_budget.h>
 
 #include <utility>
 
@@ -57,6 +58,7 @@ void add_candidates(Order* order, Planning* p) {
 }
 
 void rematerialize(Planning* p) {
+  check_strategy(*p);
   for (const auto& order : p->orders) add_candidates(order.get(), p);
   if (!p->effort.looks_for_floor()) return;
   improve_in_turn(p);

@@ -1,5 +1,5 @@
 // The candidates for the plan: points in a strategy's sequence of choices, each in an order of the graph's nodes. No candidate
-// depends on the budget.
+// depends on the budget, but for those of a strategy that looks at one (solve_for_budget.h).
 #pragma once
 
 #include <tapedeck/capture/planner/effort.h>
@@ -26,9 +26,10 @@ struct Candidate {
   std::size_t number = 0;          // of candidates that are as good, the first is taken
   bool searched = false;           // for offsets, beyond greedy placement
   std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the order's
+  std::int64_t only_for = -1;      // the budget that may take it; -1: every budget
 
   bool keeps_all() const { return strategy == nullptr; }
-  bool is_improved() const { return strategy && strategy->improve; }
+  bool is_improved() const { return strategy && (strategy->improve || strategy->solve); }
   bool is_wish() const { return strategy && strategy->taken_for == TakenFor::wishes; }
 };
 

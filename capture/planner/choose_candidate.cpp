@@ -2,7 +2,7 @@
 // is taken, or the lowest one if none fits. Without a budget the plan
 // recomputes the checkpoint regions that the user's program marks. If there are none, the plan keeps all.
 //
-// No candidate depends on the budget, so the choice is monotone: a larger budget never costs more recomputation.
+// No candidate of `auto` depends on the budget, so the choice is monotone: a larger budget never costs more recomputation.
 #include <tapedeck/capture/planner/choose_candidate.h>
 
 #include <tapedeck/capture/plan/placement_reasons.h>
@@ -77,10 +77,12 @@ Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const All
 bool is_wanted_without_budget(const Candidate& c) { return c.order->has_wishes() ? c.is_wish() : c.keeps_all(); }
 
 // Which candidates the options allow.
-bool is_allowed(const Candidate& c, Strategy strategy, std::int64_t budget) {
+bool is_allowed(const Candidate& c, Strategy strategy, std::int64_t budget, const Planning& p) {
   if (strategy == Strategy::none) return c.keeps_all();
   if (strategy == Strategy::automatic) return budget >= 0 || is_wanted_without_budget(c);
   const StrategyEntry* asked = find_strategy(strategy);
+  if (asked->solve)
+    return c.order == &p.recorded() && (c.keeps_all() || (budget >= 0 && (c.only_for < 0 || c.only_for == budget)));
   if (asked->taken_for == TakenFor::wishes) return c.order->has_wishes(asked) ? c.strategy == asked : c.keeps_all();
   return (budget >= 0 && c.strategy == asked) || c.keeps_all();
 }
@@ -92,7 +94,7 @@ bool goes_below_wishes(Strategy strategy, std::int64_t budget) {
 }
 
 const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
-  const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget); };
+  const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget, *p); };
   const Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, limits.floor, allowed, p);
   if (fits) return fits;
   const bool lowest = goes_below_wishes(strategy, budget);

@@ -37,8 +37,10 @@ double summed_costs(const Order& order, std::int64_t least, const Planning& p) {
   return sum;
 }
 
-// Equal sums leave the orders as they are.
+// Equal sums leave the orders as they are. A strategy that looks at one budget begins with plans in the recorded order.
 std::vector<Order*> most_promising_orders(const Planning& p) {
+  const StrategyEntry* asked = find_strategy(p.options.strategy);
+  if (asked && asked->solve) return {p.orders.front().get()};
   const std::int64_t least = least_live(p.candidates, [](const Candidate&) { return true; }).live_peak;
   std::vector<std::pair<double, Order*>> rated;
   for (const auto& order : p.orders)

@@ -9,6 +9,7 @@
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/planner/solve_for_budget.h>
 
 #include <tapedeck/engine/eager/settings.h>
 
@@ -104,6 +105,9 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
 }
 
 Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
+  // Solve: a strategy that looks at one budget adds its candidate.
+  solve_for_budget(budget, strategy, &planning_);
+
   // Choose: the cheapest candidate whose placed peak fits the budget.
   const Choice choice = choose(limits_, budget, strategy, &planning_);
   const Candidate& chosen = *choice.candidate;
@@ -122,6 +126,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
 
   // Bound: say how much less another plan that fits could cost.
   bounds_.note(&plan);
+  note_proof(chosen, planning_, &plan);
 
   // Check: judge the plan, where checks are on.
   if (checks_plans()) check(captured_, plan);

@@ -10,11 +10,21 @@
 #include <tapedeck/capture/planner/orders.h>
 #include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
 
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace tapedeck {
+
+// The answer of a strategy that looks at one budget (solve_for_budget.h).
+struct SolvedBudget {
+  StrategyChoices chosen;
+  double least_extra_us = 0;
+  std::string proof;
+};
 
 struct Planning {
   Planning(const PlanOptions& how, LookFor what, Looks looks)
@@ -38,8 +48,9 @@ struct Planning {
   const Watch watch;
   PassRunner passes;
   CandidateLayouts layouts;
-  std::vector<std::unique_ptr<Order>> orders;  // the recorded order first
-  std::deque<Candidate> candidates;            // a deque: references stay good
+  std::vector<std::unique_ptr<Order>> orders;   // the recorded order first
+  std::deque<Candidate> candidates;             // a deque: references stay good
+  std::map<std::int64_t, SolvedBudget> solved;  // by budget; candidates point into it
 };
 
 }  // namespace tapedeck

@@ -121,7 +121,8 @@ class Sweep {
 
 std::vector<Strategy> every_strategy() {
   std::vector<Strategy> strategies = {Strategy::automatic, Strategy::none};
-  for (const StrategyEntry* entry : all_strategies()) strategies.push_back(strategy_named(entry->name));
+  for (const StrategyEntry* entry : all_strategies())
+    if (!entry->check) strategies.push_back(strategy_named(entry->name));
   return strategies;
 }
 

@@ -52,7 +52,7 @@ struct TradeoffOptions {
   PlanOptions plan = {};
 };
 
-// `auto`, `none`, and every registered strategy, sorted by name.
+// `auto`, `none`, and every registered strategy that plans any graph, sorted by name.
 std::vector<Strategy> every_strategy();
 
 // Each point is that of make_plan with this budget and strategy. Throws UsageError for options that make no sense and as

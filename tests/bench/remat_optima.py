@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Proves the least cost of recomputation with CBC, for the graphs and budgets of remat_bench.
 
-    remat_optima.py GRAPH [--points 16 | --bytes B,B,...] [--seconds 1800] [--append FILE.csv]
+    remat_optima.py GRAPH [--points 16 | --bytes B[=COST],B,...] [--seconds 1800] [--append FILE.csv]
 
 GRAPH is a file of ../shared/data/moccasin with Checkmate's costs, or chain:N (N layers of one byte: forward 1 us, backward 2 us).
 The model is Checkmate's (Jain et al., "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", 2020) in its
 tightened form: the nodes keep their order, and stage t ends with the first run of node t. A planner that lets a first run wait for its
-first reader may cost less. Each budget gives one line: graph,budget_bytes,cost,keep_all_cost,bound,status,seconds.
+first reader may cost less. COST is that of a plan known to fit the
+budget: the program then looks for a cheaper one only, nodes that cost more are not run again, and where it proves that there is none, COST is
+the optimum. Each budget gives one line: graph,budget_bytes,cost,keep_all_cost,bound,status,seconds.
 
 The program needs `cbc` (Debian: coinor-cbc).
 """
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -57,77 +60,79 @@ def keep_all_peak(size, reads):
 
 class Model:
     """The integer program as the text of an LP file. R: node i runs in stage t. S: node i's value is there when stage t begins.
-    F: it goes right after stage t has run node k. U: the bytes alive while stage t runs node k."""
+    F: it goes right after stage t has run node k. A: the bytes alive before stage t runs node k."""
 
-    def __init__(self, size, cost, reads, budget):
+    def __init__(self, size, cost, reads, budget, worth):
         self.n = len(size)
-        self.size, self.cost, self.reads, self.unit = size, cost, reads, max(budget, 1)
+        self.size, self.cost, self.reads, self.unit, self.worth = size, cost, reads, max(budget, 1) / 1000, worth
         self.readers = [[] for _ in size]
         for k, operands in enumerate(reads):
             for i in operands:
                 self.readers[i].append(k)
-        self.rows, self.binaries, self.bounds = [], [], []
+        self.last_run, self.last_read = [0] * self.n, [-1] * self.n
+        for i in reversed(range(self.n)):
+            self.last_read[i] = max((self.last_run[k] for k in self.readers[i]), default=-1)
+            self.last_run[i] = max(i, self.last_read[i]) if cost[i] <= worth else i
+        self.rows, self.binaries = [], []
 
-    def weight(self, i):
-        return self.size[i] / self.unit
+    def runs(self, t, i):
+        return i == t or i < t <= self.last_run[i]
+
+    def keeps(self, t, i):
+        return i < t <= self.last_read[i]
 
     def row(self, terms, relation, right):
-        text = " ".join(f"{'+' if c >= 0 else '-'} {abs(c):.12g} {v}" for c, v in terms if c)
+        text = " ".join(f"{'+' if c >= 0 else '-'} {abs(c):.15g} {v}" for c, v in terms if c)
         if text:
-            self.rows.append(f"{text} {relation} {right:.12g}")
+            self.rows.append(f"{text} {relation} {right:.15g}")
+
+    def R(self, t, i, factor):
+        return [(factor, f"R_{t}_{i}")] if self.runs(t, i) else []
+
+    def S(self, t, i, factor):
+        return [(factor, f"S_{t}_{i}")] if self.keeps(t, i) else []
 
     def stage(self, t):
+        self.row(self.R(t, t, 1), "=", 1)
+        self.binaries += [f"R_{t}_{i}" for i in range(t + 1) if self.runs(t, i)] + [f"S_{t}_{i}" for i in range(t) if self.keeps(t, i)]
         for i in range(t + 1):
-            self.binaries.append(f"R_{t}_{i}")
-            if i < t:
-                self.binaries.append(f"S_{t}_{i}")
-                self.row([(1, f"R_{t}_{i}"), (1, f"S_{t}_{i}")], "<=", 1)
-                self.row([(1, f"S_{t}_{i}"), (-1, f"R_{t-1}_{i}")] + ([(-1, f"S_{t-1}_{i}")] if i < t - 1 else []), "<=", 0)
-                self.useful(t, i)
-        self.row([(1, f"R_{t}_{t}")], "=", 1)
-        for k in range(t + 1):
-            for i in self.reads[k]:
-                self.row([(1, f"R_{t}_{k}"), (-1, f"R_{t}_{i}"), (-1, f"S_{t}_{i}")], "<=", 0)
-        self.frees(t)
+            if self.runs(t, i) or self.keeps(t, i):
+                self.value(t, i)
         self.memory(t)
 
-    def useful(self, t, i):
-        """A cut: a node runs again only for a reader in the stage, or to be kept."""
-        kept = [(-1, f"S_{t+1}_{i}")] if t + 1 < self.n else []
-        self.row([(1, f"R_{t}_{i}")] + [(-1, f"R_{t}_{k}") for k in self.readers[i] if k <= t] + kept, "<=", 0)
+    def frees(self, t, i):
+        return ([i] if i == t else []) + [k for k in self.readers[i] if k <= t and self.runs(t, k)]
 
-    def frees(self, t):
-        for i in range(t + 1):
-            at = [k for k in self.readers[i] if k <= t] + [i]
-            for k in at:
-                free = f"F_{t}_{i}_{k}"
-                self.bounds.append(f"0 <= {free} <= 1")
-                self.row([(1, free), (-1, f"R_{t}_{k}")], "<=", 0)
-                if t + 1 < self.n:
-                    self.row([(1, free), (1, f"S_{t+1}_{i}")], "<=", 1)
-                for j in at:
-                    if j > k:
-                        self.row([(1, free), (1, f"R_{t}_{j}")], "<=", 1)
-            self.row([(1, f"F_{t}_{i}_{k}") for k in at], "<=", 1)
+    def value(self, t, i):
+        """What is there goes after one node of the stage, or is kept for the next stage; until then it is there to be read."""
+        at = self.frees(t, i)
+        self.row(self.S(t, i, 1) + self.R(t, i, 1) + self.S(t + 1, i, -1) + [(-1, f"F_{t}_{i}_{k}") for k in at], "=", 0)
+        for m, k in enumerate(at):
+            self.row([(1, f"F_{t}_{i}_{k}")] + self.R(t, k, -1), "<=", 0)
+            if k != i:
+                self.row(self.R(t, k, 1) + [(1, f"F_{t}_{i}_{j}") for j in at[:m]] + self.S(t, i, -1) + self.R(t, i, -1), "<=", 0)
 
     def memory(self, t):
+        change = [term for i in range(t) for term in self.S(t, i, self.size[i] / self.unit)]
         for k in range(t + 1):
-            self.bounds.append(f"0 <= U_{t}_{k} <= 1")
-            terms = [(1, f"U_{t}_{k}"), (-self.weight(k), f"R_{t}_{k}")]
-            if k == 0:
-                terms += [(-self.weight(i), f"S_{t}_{i}") for i in range(t)]
-            else:
-                terms.append((-1, f"U_{t}_{k-1}"))
-                terms += [(self.weight(i), f"F_{t}_{i}_{k-1}") for i in sorted(set(self.reads[k - 1] + [k - 1]))]
-            self.row(terms, "=", 0)
+            if not self.runs(t, k):
+                continue
+            self.row(change + [(-1, f"A_{t}_{k}")], "=", 0)
+            change = [(1, f"A_{t}_{k}")] + self.R(t, k, self.size[k] / self.unit)
+            self.row(change, "<=", 1000)
+            change = change + [(-self.size[i] / self.unit, f"F_{t}_{i}_{k}") for i in self.reads[k] + [k]
+                               if (self.runs(t, i) or self.keeps(t, i)) and k in self.frees(t, i)]
 
     def text(self):
         for t in range(self.n):
             self.stage(t)
-        cost = " ".join(f"+ {self.cost[i]:.12g} R_{t}_{i}" for t in range(self.n) for i in range(t + 1) if self.cost[i])
+        again = [(self.cost[i], f"R_{t}_{i}") for t in range(self.n) for i in range(t) if self.runs(t, i) and self.cost[i]]
+        if again and self.worth < float("inf"):
+            self.row(again, "<=", self.worth)
+        cost = " ".join(f"+ {c:.12g} {v}" for c, v in again)
         rows = "\n".join(f"c{i}: {row}" for i, row in enumerate(self.rows))
         names = "\n".join(self.binaries)
-        return f"Minimize\nobj: {cost}\nSubject To\n{rows}\nBounds\n" + "\n".join(self.bounds) + f"\nBinaries\n{names}\nEnd\n"
+        return f"Minimize\nobj: {cost or '0 R_0_0'}\nSubject To\n{rows}\nBinaries\n{names}\nEnd\n"
 
 
 def replayed(size, cost, reads, runs, keeps):
@@ -149,12 +154,21 @@ def replayed(size, cost, reads, runs, keeps):
     return peak, total
 
 
-def solve(size, cost, reads, budget, seconds):
+def step_of(cost):
+    """Costs of plans are multiples of it; 0: not known."""
+    return float(math.gcd(*(int(c) for c in cost))) if all(c == int(c) for c in cost) else 0
+
+
+def solve(size, cost, reads, budget, known, seconds):
+    step, once = step_of(cost), sum(cost)
+    worth = known - once - (step or 1e-6 * once)  # infinity: nothing is known
+    if worth < 0:
+        return known, known, "optimal"
     with tempfile.TemporaryDirectory() as folder:
         path, answer = os.path.join(folder, "model.lp"), os.path.join(folder, "answer.txt")
         with open(path, "w") as file:
-            file.write(Model(size, cost, reads, budget).text())
-        log = subprocess.run(["cbc", path, "sec", str(seconds), "ratio", "0", "solve", "solution", answer], capture_output=True, text=True).stdout
+            file.write(Model(size, cost, reads, budget, worth).text())
+        log = subprocess.run(["cbc", path, "sec", str(seconds), "ratio", "0", "heuristicsOnOff", "off", *(["increment", str(0.999 * step)] if step else []), "solve", "solution", answer], capture_output=True, text=True).stdout
         with open(answer) as file:
             lines = file.read().splitlines()
     n = len(size)
@@ -164,11 +178,13 @@ def solve(size, cost, reads, budget, seconds):
         if found and float(found[4]) > 0.5:
             (runs if found[1] == "R" else keeps)[int(found[2])].add(int(found[3]))
     status = lines[0].split(" - ")[0].strip().lower()
-    if status.startswith("infeasible") or not runs[0]:
-        return None, None, status
+    if status.startswith(("infeasible", "integer infeasible")) and known < float("inf"):
+        return known, known if step else known - 1e-6 * once, "optimal"
+    if status.startswith(("infeasible", "integer infeasible")) or not runs[0]:
+        return (known if known < float("inf") else None), None, status
     peak, total = replayed(size, cost, reads, runs, keeps)
     assert peak <= budget * (1 + 1e-9), f"the schedule needs {peak} bytes"
-    bound = total if status.startswith("optimal") else float((re.findall(r"Lower bound:\s*(\S+)", log) or ["nan"])[-1])
+    bound = total if status.startswith("optimal") else once + float((re.findall(r"Lower bound:\s*(\S+)", log) or ["nan"])[-1])
     return total, bound, status
 
 
@@ -186,12 +202,14 @@ def main():
     options = parser.parse_args()
     size, cost, reads = read_graph(options.graph)
     low, high = floor_of(size, reads), keep_all_peak(size, reads)
-    budgets = [int(b) for b in options.bytes.split(",") if b] or [
+    given = [b.split("=") for b in options.bytes.split(",") if b]
+    known = {int(b[0]): float(b[1]) for b in given if len(b) > 1}
+    budgets = [int(b[0]) for b in given] or [
         low + (high - low) * i // (options.points - 1) for i in range(options.points)]
     name = os.path.basename(options.graph).removesuffix(".json")
     for budget in reversed(sorted(set(budgets))):
         begin = time.time()
-        total, bound, status = solve(size, cost, reads, budget, options.seconds)
+        total, bound, status = solve(size, cost, reads, budget, known.get(budget, float("inf")), options.seconds)
         numbers = ["" if v is None else f"{v:.6g}" if v != round(v) else f"{v:.0f}" for v in (total, sum(cost), bound)]
         line = ",".join([name, str(budget), *numbers, status, f"{time.time() - begin:.1f}"])
         print(line, flush=True)

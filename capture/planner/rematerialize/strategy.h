@@ -6,7 +6,8 @@
 //     point 0            decision 1: give up %h         point 1             decision 2: give up %t         point 2
 //     keeps all                                         12,292 bytes                                       9,004 bytes
 //
-// A strategy never looks at a budget. The planner takes the first point whose plan fits.
+// A strategy does not look at a budget. The planner takes the first point whose plan fits. The exception is `exact`, which
+// proves the cheapest plan for one budget (StrategyEntry::solve).
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -49,12 +50,25 @@ enum class LookFor : std::uint8_t {
   budgets,  // and the cheapest plans for every budget above it
 };
 
+// What a strategy that looks at one budget found in one order of nodes.
+struct Solved {
+  Choices choices;            // its point is a plan that is cheaper than the plans known before; no point: it found none
+  double least_extra_us = 0;  // no plan that fits, whose first runs are in this order, costs less beyond keep-all
+  std::string proof;          // how that is known
+};
+
 struct StrategyEntry {
   const char* name = "";
   const char* doc = "";  // one sentence
   Choices (*choose)(const Facts& facts, const Watch& watch) = nullptr;
-  // Begins with the choices of `greedy` in the same order. Null: the strategy does not improve others. It has one of the two.
+  // Begins with the choices of `greedy` in the same order. Null: the strategy does not improve others. It has one of the three.
   Choices (*improve)(const Facts& facts, const Choices& greedy, LookFor look_for, const Watch& watch) = nullptr;
+  // Looks for a plan with at most `live_bytes` in the arena that costs less than `known_extra_us` beyond keep-all, which the
+  // plans of the other strategies cost; infinity: none of them fits. Such a strategy is not automatic. Each budget has an
+  // answer of its own, so that a larger budget costs no more only where answers are proven.
+  Solved (*solve)(const Facts& facts, std::int64_t live_bytes, double known_extra_us, const Watch& watch) = nullptr;
+  // Throws UsageError where the strategy cannot plan this graph, or not in this build. Null: it always can.
+  void (*check)(const Graph& graph) = nullptr;
   TakenFor taken_for = TakenFor::budget;
   bool automatic = true;  // `auto` takes its choices too; false: only a plan that names the strategy asks it
 };

@@ -1,0 +1,126 @@
+// The strategy `exact`: the cheapest plan for one budget, and the proof that no other is cheaper, by an integer program
+// (recompute_program.h). It is the judge of the other strategies on small graphs.
+//
+//     cheapest plan that the others know          1,000 us more than keep-all
+//     the bound of cost_bound.h                     940 us          equal: proven without a program
+//     program: is there a plan of 995 us or less?   no: the plan is proven;  yes: here it is;  the search ended: a gap is left
+//
+// A node that costs more than the cheapest plan known does not run again, so a good plan makes the program small.
+#include <tapedeck/capture/planner/rematerialize/cost_bound.h>
+#include <tapedeck/capture/planner/rematerialize/recompute_program.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
+
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace tapedeck {
+
+namespace {
+
+constexpr std::size_t kMostNodes = 100;
+constexpr std::int64_t kWork = 20'000'000;  // nodes of the tree x rows of the program
+constexpr double kSame = 1e-6;              // of the cost of keep-all: plans that differ by less are as good
+
+void check_size(const Graph& graph) {
+  require_program_solver();
+  if (graph.nodes.size() > kMostNodes)
+    throw UsageError(fmt::format("strategy exact plans graphs of at most {} nodes, and this one has {}; `auto` plans any graph",
+                                 kMostNodes, graph.nodes.size()));
+}
+
+// The largest step of costs, in whole nanoseconds; 0 if costs are no whole nanoseconds.
+double step_of_costs(const Facts& facts) {
+  constexpr double kSteps = 1000;
+  std::int64_t common = 0;
+  for (const double cost : facts.cost) {
+    const double steps = std::round(cost * kSteps);
+    if (std::abs(cost * kSteps - steps) > 1e-6 || steps > 1e12) return 0;
+    common = std::gcd(common, static_cast<std::int64_t>(steps));
+  }
+  return static_cast<double>(common) / kSteps;
+}
+
+class Exact {
+ public:
+  Exact(const Facts& facts, std::int64_t live_bytes, double known, const Watch& watch)
+      : facts_(facts), live_bytes_(live_bytes), known_(known), watch_(watch), step_(step_of_costs(facts)) {}
+
+  Solved solve() {
+    check_size(*facts_.graph);
+    const CostBound bound = CostBounds(facts_, watch_).at(live_bytes_ + facts_.external_bytes);
+    if (!bound.may_fit || known_ <= bound.extra_us * (1 + 1e-12)) return {{}, bound.extra_us, ""};
+    const RecomputeProgram program(facts_, live_bytes_, worth(), cost_unit());
+    const ProgramAnswer answer = tapedeck::solve(program.program(), limits(program.program()), watch_);
+    Solved solved = {{}, std::max(bound.extra_us, least_extra(answer)), how(answer)};
+    if (!answer.columns.empty()) add_point(program.changes(answer.columns), &solved.choices);
+    return solved;
+  }
+
+ private:
+  double margin() const { return step_ > 0 ? step_ : kSame * facts_.keep_all_cost; }
+  double cost_unit() const { return step_ > 0 ? step_ : std::max(facts_.keep_all_cost * 1e-4, 1e-9); }
+  double worth() const { return known_ - margin(); }  // a plan that costs more than this is no better than the plan known
+
+  ProgramLimits limits(const IntegerProgram& program) const {
+    ProgramLimits limits;
+    limits.worth = (worth() + 1e-3 * margin()) / cost_unit();
+    limits.least_step = step_ > 0 ? 1 : 0;
+    limits.nodes = std::max<std::int64_t>(1, kWork / std::max<std::int64_t>(1, static_cast<std::int64_t>(program.rows.size())));
+    return limits;
+  }
+
+  // Nothing better than the plan known: what it costs, or as near to it as the program was asked for.
+  double least_extra(const ProgramAnswer& answer) const {
+    const double nothing_better = step_ > 0 ? known_ : worth();
+    const double least = answer.least_cost * cost_unit();
+    const double rounded = step_ > 0 && least < kNoLimit ? std::ceil(least / step_ - 1e-4) * step_ : least * (1 - 1e-9);
+    return std::min(nothing_better, rounded);
+  }
+
+  std::string how(const ProgramAnswer& answer) const {
+    const char* program = "integer program for the recorded order of first runs";
+    if (!answer.is_proven) return fmt::format("{}, whose search ended early", program);
+    if (answer.columns.empty() && known_ == kNoLimit) return fmt::format("no plan fits: {}", program);
+    return program;
+  }
+
+  // The answer of a solver is a claim. Wishes may forbid what it keeps.
+  void add_point(const Changes& changes, Choices* choices) const {
+    Schedule schedule(facts_);
+    make_steps(changes, &schedule);
+    const bool keeps_what_it_may = std::all_of(schedule.gaps().begin(), schedule.gaps().end(), [&](const Gap& gap) {
+      return gap.value == kNone || facts_.may_keep(gap.value, gap.from, gap.to);
+    });
+    if (!keeps_what_it_may || schedule.peak().bytes > live_bytes_ || cost_of(changes, facts_) > known_) return;
+    choices->journal = changes;
+    choices->points.push_back({kNone, changes.size(), schedule.peak().bytes, true});
+  }
+
+  const Facts& facts_;
+  const std::int64_t live_bytes_;
+  const double known_;
+  const Watch& watch_;
+  const double step_;
+};
+
+Solved solve_exactly(const Facts& facts, std::int64_t live_bytes, double known_extra_us, const Watch& watch) {
+  return Exact(facts, live_bytes, known_extra_us, watch).solve();
+}
+
+const Strategy registered = register_strategy({
+    .name = "exact",
+    .doc = "proves the cheapest plan for a budget, for graphs of up to 100 nodes (needs CBC)",
+    .solve = solve_exactly,
+    .check = check_size,
+    .automatic = false,
+});
+
+}  // namespace
+
+}  // namespace tapedeck
