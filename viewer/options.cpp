@@ -4,6 +4,8 @@
 
 #include <tapedeck/viewer/panels/panels.h>
 
+#include <tapedeck/engine/text/suggest.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -81,7 +83,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     } else {
       static const std::vector<std::string> known = {"--shot",     "--size",    "--panel",   "--budget",
                                                      "--renderer", "--compare", "-platform", "-style"};
-      if (std::find(known.begin(), known.end(), name) == known.end()) return fail("unknown option " + name);
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
       value = arguments[++i];
     }

@@ -3,6 +3,7 @@
 //       header      graph g(%x: f32[2]) state(%w: f32[2]) {
 //       nodes         %h: f32[2] = mul(%x, %w)                      [path="fc1"]       notes begin in one column
 //       return        return %h
+#include <tapedeck/engine/text/shown_name.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/engine/ir/compare_nodes.h>
@@ -42,10 +43,27 @@ void append_ref(std::string& out, const Graph& graph, ValueId v) {
   append_value_name(out, graph, v);
 }
 
-void append_refs(std::string& out, const Graph& graph, std::span<const ValueId> refs) {
+// The original of a value without a name that is computed again; empty for other values.
+Name repeated_by(const Graph& graph, ValueId v) {
+  if (v < 0 || v >= graph.value_count() || !graph.values[v].name.empty() || graph.values[v].node == kNone) return {};
+  const Node& maker = graph.nodes[graph.values[v].node];
+  return v == maker.first_output ? maker.origin.of : Name();
+}
+
+using AppendRef = void (*)(std::string& out, const Graph& graph, ValueId v);
+
+// As messages show it (shown_name.h).
+void append_shown_ref(std::string& out, const Graph& graph, ValueId v) {
+  if (const Name of = repeated_by(graph, v); !of.empty())
+    out.append("%").append(of.view()).append(" again");
+  else
+    append_ref(out, graph, v);
+}
+
+void append_refs(std::string& out, const Graph& graph, std::span<const ValueId> refs, AppendRef append = append_ref) {
   for (std::size_t i = 0; i < refs.size(); ++i) {
     if (i > 0) out += ", ";
-    append_ref(out, graph, refs[i]);
+    append(out, graph, refs[i]);
   }
 }
 
@@ -152,21 +170,21 @@ void append_attributes(std::string& out, const Graph& graph, const Node& node, s
 // Appends one node. `shown` tells for each value whether the text has its name or number (see shown_values); a null `shown`
 // means that all values are shown.
 void append_node(std::string& out, const Graph& graph, const Node& node, const std::vector<bool>* shown,
-                 std::int64_t max_inline) {
+                 std::int64_t max_inline, AppendRef append = append_ref) {
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId v = node.first_output + i;
     if (i > 0) out += ", ";
     if (shown && !(*shown)[v])
       out += '_';
     else
-      append_ref(out, graph, v);
+      append(out, graph, v);
     if (v < 0 || v >= graph.value_count()) continue;
     out += ": ";
     append_type(out, graph.values[v].type);
   }
   if (node.n_outputs > 0) out += " = ";
   out.append(node.op->name).append("(");
-  append_refs(out, graph, graph.inputs(node));
+  append_refs(out, graph, graph.inputs(node), append);
   out += ')';
   append_attributes(out, graph, node, max_inline);
 }
@@ -333,18 +351,24 @@ std::string Graph::value_name(ValueId v) const {
   return out;
 }
 
+std::string shown_name(const Graph& graph, ValueId v) {
+  std::string out;
+  append_shown_ref(out, graph, v);
+  return out;
+}
+
 std::string Graph::node_text(NodeId n) const {
   std::string out;
   const Literal* constant = literal(nodes[n]);
   if (!constant || !constant->data || constant->type.numel() <= kMaxInlineConstant) {
-    append_node(out, *this, nodes[n], nullptr, kMaxInlineConstant);
+    append_node(out, *this, nodes[n], nullptr, kMaxInlineConstant, append_shown_ref);
     return out;
   }
   // A message must not show a long list of numbers. So the node is printed without its constant, followed by the number of
   // elements.
   Node bare = nodes[n];
   bare.attrs = kNone;
-  append_node(out, *this, bare, nullptr, 0);
+  append_node(out, *this, bare, nullptr, 0, append_shown_ref);
   return out.append(" {").append(std::to_string(constant->type.numel())).append(" elements}");
 }
 

@@ -69,12 +69,6 @@ std::string node_title(const Graph& graph, NodeId n) {
   return "node " + std::to_string(n) + " (" + graph.nodes[at(n)].op->name + ")";
 }
 
-std::string shown_name(const Graph& graph, ValueId v) {
-  const Value& value = graph.values[at(v)];
-  const Name of = value.node == kNone ? Name() : graph.nodes[at(value.node)].origin.of;
-  return of.empty() || !value.name.empty() ? percent_name(graph, v) : "%" + of.str() + " again";
-}
-
 std::string reason_sentence(const Plan& plan, ValueId v) {
   const Placement& p = plan.values[at(v)];
   switch (p.reason) {

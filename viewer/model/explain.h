@@ -3,6 +3,8 @@
 
 #include <tapedeck/viewer/model/plan_model.h>
 
+#include <tapedeck/engine/text/shown_name.h>
+
 #include <string>
 #include <vector>
 
@@ -26,8 +28,6 @@ struct ValueFacts {
 // Collects the facts about value v of a plan.
 ValueFacts explain_value(const Plan& plan, ValueId v);
 std::string node_title(const Graph& graph, NodeId n);  // "node 12 (conv2d)"
-// The name of a value: "%h". An unnamed clone is named after the value that it repeats: "%h again".
-std::string shown_name(const Graph& graph, ValueId v);
 // One sentence that says why the plan keeps the bytes of v where it does.
 std::string reason_sentence(const Plan& plan, ValueId v);
 

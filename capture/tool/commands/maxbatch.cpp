@@ -39,7 +39,7 @@ std::vector<Option> table(MaxbatchOptions& o) {
        .help = "A model of the list `tapedeck models`, or a .tape or .graph.",
        .required = true,
        .words = model_names},
-      {.name = "--memory", .metavar = "SIZE", .to = &o.memory, .help = "What a step may hold: 16GB, 8GiB. Needed."},
+      {.name = "--memory", .metavar = "SIZE", .to = &o.memory, .help = "What a step may hold: 16GB, 8GiB.", .required = true},
       {.name = "--cost-limit",
        .metavar = "RATIO",
        .to = &o.cost_limit,
@@ -64,7 +64,6 @@ std::vector<Option> table(MaxbatchOptions& o) {
 }
 
 BatchQuestion question_of(const MaxbatchOptions& options) {
-  if (options.memory.empty()) throw UsageError("maxbatch: --memory is missing, the bytes that a step may hold");
   BatchQuestion question;
   question.memory = parse_size(options.memory);
   question.fixed = options.fixed.empty() ? 0 : parse_size(options.fixed);

@@ -56,7 +56,8 @@ class NewFolder {
  public:
   explicit NewFolder(const std::filesystem::path& path) : path_(path) {
     std::error_code error;
-    if (std::filesystem::exists(path, error)) throw FileError(fmt::format("{}: it is there already", path.string()));
+    if (std::filesystem::exists(path, error))
+      throw FileError(fmt::format("{}: it is there already; give a name that no file or folder has", path.string()));
     if (!std::filesystem::create_directory(path, error))
       throw FileError(fmt::format("{}: cannot make the folder: {}", path.string(), error.message()));
   }
@@ -78,6 +79,16 @@ class NewFolder {
   bool kept_ = false;
 };
 
+// The folder that this program is installed in, beside the package that the project looks for; empty in a build tree.
+std::string installed_prefix() {
+  std::error_code error;
+  const std::filesystem::path prefix = std::filesystem::canonical("/proc/self/exe", error).parent_path().parent_path();
+  if (error) return "";
+  for (const char* libraries : {"lib", TAPEDECK_LIBRARY_FOLDER})
+    if (std::filesystem::exists(prefix / libraries / "cmake/tapedeck/tapedeck-config.cmake", error)) return prefix.string();
+  return "";
+}
+
 int run(const NewOptions& request) {
   std::filesystem::path path = request.path;
   if (!path.has_filename()) path = path.parent_path();
@@ -94,9 +105,12 @@ int run(const NewOptions& request) {
     answer(new_report(name, path.string(), {"CMakeLists.txt", "main.cpp", "README.md"}));
     return kOk;
   }
-  answer(fmt::format(
-      "wrote {0}/CMakeLists.txt, main.cpp and README.md\nbuild it: cmake -B {0}/build -S {0} && cmake --build {0}/build\n",
-      path.string()));
+  const std::string prefix = installed_prefix();
+  answer(
+      fmt::format("wrote {0}/CMakeLists.txt, main.cpp and README.md\n"
+                  "build it: cmake -B {0}/build -S {0} -DCMAKE_PREFIX_PATH={1} && cmake --build {0}/build\n{2}",
+                  path.string(), prefix.empty() ? "PREFIX" : prefix,
+                  prefix.empty() ? "where PREFIX is the folder that cmake --install wrote to\n" : ""));
   return kOk;
 }
 

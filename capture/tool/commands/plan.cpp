@@ -18,6 +18,7 @@
 #include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -223,8 +224,9 @@ const ValueEntry& entry_named(const std::string& word, const std::vector<ValueEn
   try {
     return find_entry(log, p, name);
   } catch (const UsageError& unknown) {
-    throw UsageError(
-        fmt::format("--explain: '{}' is not one of {}, and {}", word, fmt::join(explain_topics(), ", "), unknown.what()));
+    const std::vector<std::string> topics = explain_topics();
+    throw UsageError(fmt::format("--explain: '{}' is not one of {}{}, and {}", word, fmt::join(topics, ", "),
+                                 did_you_mean(word, {topics.begin(), topics.end()}), unknown.what()));
   }
 }
 

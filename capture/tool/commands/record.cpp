@@ -1,5 +1,6 @@
 // record: captures one training step of a model and prints the contents of the capture, as a summary or value by value.
 #include <tapedeck/capture/tool/commands/shared_options.h>
+#include <tapedeck/capture/tool/files/missing_file.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
@@ -93,6 +94,7 @@ std::vector<Option> table(RecordOptions& o) {
 int run(const RecordOptions& request) {
   const StopAtInterrupt stop;
   check_outputs({request.options.weights}, {{"-o", request.output}});
+  if (!request.options.weights.empty()) require_other_file(request.options.weights);
   Captured captured;
   const TapeFile file = record_tape(request.model, request.options, &captured);
   save_tape(request.output, file);
@@ -100,7 +102,7 @@ int run(const RecordOptions& request) {
   const std::string text = request.json ? record_report(request.output, captured)
                                         : fmt::format("wrote {}: {} nodes\n{}{}", request.output, captured.graph.node_count(),
                                                       request.verbose ? found.to_string() : found.summary(),
-                                                      request.verbose ? "" : "-v lists every value by name\n");
+                                                      request.verbose || talk().quiet ? "" : "-v lists every value by name\n");
   answer(text);
   return kOk;
 }

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/tool/files/terminal.h>
 
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/shown_name.h>
 #include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
@@ -23,11 +24,16 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
-const Value& find_value(const Graph& g, const std::string& name) {
+// The value of that name, or the one that the graph returns under it.
+ValueId find_value(const Graph& g, const std::string& name) {
   std::vector<std::string> names;
   for (ValueId v = 0; v < g.value_count(); ++v) {
     names.push_back(g.value_name(v));
-    if (names.back() == name) return g.values[v];
+    if (names.back() == name) return v;
+  }
+  for (std::size_t i = 0; i < g.output_names.size(); ++i) {
+    names.push_back(g.output_names[i].str());
+    if (names.back() == name) return g.outputs[i];
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
   throw UsageError(fmt::format("--until {}: the plan has no such value{}", name, did_you_mean(name, views)));
@@ -48,10 +54,17 @@ bool has_phase(const Graph& g, Phase phase) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.origin.phase == phase; });
 }
 
-std::string monitored_text(const MonitoredValue& m) {
+std::string monitored_text(const MonitoredValue& m, const std::string& shown) {
   const TensorStatistics& s = m.statistics;
-  return fmt::format("step {}: {} {} {}: min {:.6g}, max {:.6g}, mean {:.6g}{}\n", m.step, m.op, m.name, to_string(m.type),
+  return fmt::format("step {}: {} {} {}: min {:.6g}, max {:.6g}, mean {:.6g}{}\n", m.step, m.op, shown, to_string(m.type),
                      s.min, s.max, s.mean, s.not_finite > 0 ? fmt::format(", {} not finite", s.not_finite) : "");
+}
+
+// The name of a monitored value. A value that is computed again has no name but the number by which the executor knows it.
+std::string readable(const Graph& g, const MonitoredValue& m) {
+  for (ValueId v = g.nodes[m.node].first_output; v < g.nodes[m.node].first_output + g.nodes[m.node].n_outputs; ++v)
+    if (m.name == g.value_name(v) && g.values[v].name.empty()) return shown_name(g, v).substr(1);
+  return m.name;
 }
 
 }  // namespace
@@ -59,8 +72,8 @@ std::string monitored_text(const MonitoredValue& m) {
 ReplaySteps::ReplaySteps(Executor* executor, const Start& start, StepOptions options)
     : executor_(*executor), start_(start), options_(std::move(options)), inputs_(start.inputs) {
   const Graph& g = executor_.plan().graph;
-  shown_ =
-      options_.until.empty() ? outputs_of(g) : std::vector<NamedType>{{options_.until, find_value(g, options_.until).type}};
+  shown_ = options_.until.empty() ? outputs_of(g)
+                                  : std::vector<NamedType>{{options_.until, g.values[find_value(g, options_.until)].type}};
   if (options_.phase && !has_phase(g, *options_.phase))
     throw UsageError(
         fmt::format("--phase {}: the graph has no {} nodes", phase_name(*options_.phase), phase_name(*options_.phase)));
@@ -126,8 +139,9 @@ void ReplaySteps::feed(std::int64_t step) {
 void ReplaySteps::run_step(bool is_last, const RunOptions& how, ReplaySummary* summary) {
   if (!is_last || !stops_early()) return executor_.run(how);
   if (options_.phase) return run_phases(how, summary);
-  const Value& value = find_value(executor_.plan().graph, options_.until);
-  if (value.node != kNone) executor_.run_to(options_.until);  // inputs and state are there without a run
+  const Graph& g = executor_.plan().graph;
+  const ValueId value = find_value(g, options_.until);
+  if (g.values[value].node != kNone) executor_.run_to(g.value_name(value));  // inputs and state are there without a run
 }
 
 void ReplaySteps::run_phases(const RunOptions& how, ReplaySummary* summary) {
@@ -172,10 +186,22 @@ void ReplaySteps::tell(std::int64_t step, ReplaySummary* summary) {
   });
   for (MonitoredValue& seen : seen_) {
     seen.step = step;
-    line += monitored_text(seen);
+    line += monitored_text(seen, readable(executor_.plan().graph, seen));
     summary->monitored.push_back(seen);
   }
+  if (!is_whole && !options_.until.empty()) line += stopped_text(step);
   if (options_.prints_lines && !line.empty()) answer(line);
+}
+
+// What the value of --until is, unless it is a number that its own line has shown.
+std::string ReplaySteps::stopped_text(std::int64_t step) const {
+  const std::optional<Tensor> tensor = read(options_.until);
+  if (!tensor || tensor->numel() == 1) return "";
+  const Graph& g = executor_.plan().graph;
+  const NodeId node = g.values[find_value(g, options_.until)].node;
+  return monitored_text(
+      {step, node, options_.until, node == kNone ? "input" : g.nodes[node].op->name, tensor->type(), statistics(*tensor)},
+      options_.until);
 }
 
 std::vector<NamedTensor> ReplaySteps::values() const {

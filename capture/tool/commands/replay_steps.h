@@ -50,6 +50,7 @@ class ReplaySteps {
   void feed(std::int64_t step);
   void run_step(bool is_last, const RunOptions& how, ReplaySummary* summary);
   void run_phases(const RunOptions& how, ReplaySummary* summary);
+  std::string stopped_text(std::int64_t step) const;
   std::optional<Tensor> read(const std::string& name) const;
   void tell(std::int64_t step, ReplaySummary* summary);
 

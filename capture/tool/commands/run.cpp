@@ -1,6 +1,7 @@
 // run: compiles a C++ script against the library of this tool, and runs it. A script that was compiled before runs at once.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/child.h>
+#include <tapedeck/capture/tool/files/missing_file.h>
 #include <tapedeck/capture/tool/files/picture.h>
 #include <tapedeck/capture/tool/files/script_cache.h>
 #include <tapedeck/capture/tool/files/script_compiler.h>
@@ -63,7 +64,7 @@ std::vector<Option> table(RunOptions& o) {
 void check_script(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw FileError(fmt::format("{}: cannot read: {}", path, std::strerror(ENOENT)));
+  require_other_file(path);
   if (!fs::is_regular_file(status)) throw FileError(fmt::format("{}: cannot read: it is no file", path));
 }
 

@@ -55,7 +55,8 @@ std::vector<Option> wish_options(WishWords* to, const std::string& when) {
       {.name = "--keep",
        .metavar = "PATTERN",
        .to = &to->keep,
-       .help = when + "Never compute these values again; `tapedeck plan --help` lists the patterns.",
+       .help = when + "Never compute these values again; " +
+               (when.empty() ? "the patterns are listed below." : "`tapedeck plan --help` lists the patterns."),
        .group = "Memory",
        .turns = &to->turns},
       {.name = "--recompute",

@@ -1,4 +1,5 @@
 #include <tapedeck/capture/tool/files/input_values.h>
+#include <tapedeck/capture/tool/files/missing_file.h>
 
 #include <tapedeck/capture/tool/files/value_files.h>
 
@@ -99,7 +100,7 @@ Tensor InputSequence::at(std::int64_t step) {
 
 Tensor InputSequence::checked(Tensor value, const std::string& from) const {
   if (value.type() != type_)
-    throw TypeError(fmt::format("{}: {}, but the input '{}' is {}", from, to_string(value.type()), name_, to_string(type_)));
+    throw FileError(fmt::format("{}: {}, but the input '{}' is {}", from, to_string(value.type()), name_, to_string(type_)));
   return value;
 }
 
@@ -116,7 +117,10 @@ GivenInput given_input(const std::string& text, const std::string& name, const T
         "step, - for stdin, rand:SEED or zeros",
         name, text));
   std::vector<std::string> files = sequence_of(path_of(text));
-  if (files.empty()) files.push_back(path_of(text));
+  if (files.empty()) {
+    require_other_file(path_of(text));
+    files.push_back(path_of(text));
+  }
   return {{}, std::make_unique<InputSequence>(name, type, std::move(files))};
 }
 

@@ -102,6 +102,7 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
   }
   if (options.weights.empty()) return start;
   int used = 0;
+  require_other_file(options.weights);
   const TensorFile weights = load_tensor_file(options.weights);
   for (const SkippedTensor& t : weights.skipped)
     note(fmt::format("{}: the tensor '{}' is {}, which cannot be loaded, and is left out", options.weights, t.name,

@@ -32,6 +32,14 @@ expect 3 bench lenett; said "lenett: there is no such file and no such model: di
 expect 3 replay n.tape --dims batch=2; said "did you mean 'm.tape'?"
 expect 3 plan missing.graph; said missing.graph
 expect 3 replay m.tape --input x=@missing.npy; said missing.npy
+# files of values, weights and code: any file of the folder may have been meant
+cp m.tape w.safetensors; echo > x.npy; echo > s.cpp
+expect 3 replay m.tape --input x=x.nyp; said "x.nyp: cannot read: No such file or directory: did you mean 'x.npy'?"
+expect 3 replay m.tape --weights w.safetensor; said "did you mean 'w.safetensors'?"
+expect 3 record mlp --weights w.safetensor -o z.tape; said "did you mean 'w.safetensors'?"; absent z.tape
+expect 3 run s.cp; said "did you mean 's.cpp'?"
+expect 2 plan m.tape --explain choises; said "did you mean 'choices'?"
+rm w.safetensors x.npy s.cpp
 head -c 100 m.tape > short.tape; expect 3 info short.tape; said short.tape
 # a file that is cut off: where it ends, and where it should
 size=$(stat -c %s m.tape)

@@ -43,6 +43,15 @@ expect 0 plan p.tape --again --json; said 'the plan in the file has one of'; [ "
 expect 0 plan p.tape --threads 2 --json; said 'planning without a budget'
 expect 0 plan p.tape --budget 70% --json; quiet; [ "$(number peak_bytes)" -gt "$planned" ] || fail "a new budget gives $(number peak_bytes)"
 
+# A value that is computed again is called by the name of its original. --until shows its value, and knows outputs by name.
+expect 0 plan c.tape --budget 60% --explain peak; answered ' again: f32['
+expect 0 replay p.tape --monitor 'relu'; answered ' again f32['
+expect 0 replay p.tape --until relu; answered 'step 1: relu relu f32['; answered 'mean'
+expect 0 replay p.tape --until loss; answered 'loss'
+expect 2 replay p.tape --until los; said "did you mean 'loss'"
+expect 0 record lenet -o quiet.tape -q; answered 'inputs'; ! grep -q 'lists every value' out || fail "-q has a note"
+rm quiet.tape
+
 # Text round trip: what print prints, plan, replay and verify take.
 expect 0 print c.tape; cp out c.graph
 expect 0 print c.graph; cmp -s out c.graph || fail "print(parse(text)) differs"

@@ -38,7 +38,7 @@ expect 2 replay h.graph --input x=- w=- ; said 'two inputs cannot both be read f
 # What does not fit is refused with its name.
 head -c 8 a.raw > short.raw; expect 3 replay g.graph --input x=short.raw; said 'short.raw: 8 bytes, but f32[3] takes 12'
 printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}" > u.npy; printf '\x01' >> u.npy
-expect 2 replay g.graph --input x=u.npy; said "u.npy: u8[1], but the input 'x' is f32[3]"
+expect 3 replay g.graph --input x=u.npy; said "u.npy: u8[1], but the input 'x' is f32[3]"
 expect 2 replay g.graph --input x=sometimes; said 'stdin, rand:SEED or zeros'
 expect 3 replay g.graph --input x=missing.raw; said 'missing.raw'
 
