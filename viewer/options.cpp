@@ -113,6 +113,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     return fail("no panel '" + options->panel + "'; there are " + panel_list());
   if (!options->panel.empty() && options->shot.empty()) return fail("--panel goes with --shot");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
+  if (!options->shot.empty() && !options->shot.ends_with(".png"))
+    return fail("--shot writes a .png file, and " + options->shot + " ends otherwise");
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->compare.empty() && options->file.empty()) return fail("--compare needs a FILE to compare with");
   return true;

@@ -191,6 +191,19 @@ std::string fault_or_cut(std::string_view header, DataRange data, const std::str
                      data.begin + described, fault);
 }
 
+// What a file of other bytes is by its first eight; empty if nothing is known of it.
+std::string other_kind(std::uint64_t first_bytes) {
+  char bytes[kLengthBytes];
+  std::memcpy(bytes, &first_bytes, kLengthBytes);
+  const std::string_view begins(bytes, kLengthBytes);
+  if (begins.starts_with("PK\x03\x04")) return "it begins like a .npz file, which load_npz reads";
+  if (begins.starts_with("\x93NUMPY")) return "it begins like a .npy file, which load_npy reads";
+  if (begins.starts_with("\x1f\x8b")) return "it is packed by gzip";
+  const bool is_text = std::all_of(begins.begin(), begins.end(),
+                                   [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
+  return is_text ? "it is text" : "";
+}
+
 void check_name(const std::string& name) {
   if (!valid_utf8(name)) throw UsageError(fmt::format("cannot be stored, not UTF-8: {}", shown(name)));
 }
@@ -209,6 +222,7 @@ Safetensors read_safetensors(const ByteSource& file) {
   if (file.size() < kLengthBytes) fail(fmt::format("only {} bytes long; it is empty or cut off", file.size()));
   std::uint64_t length = 0;
   file.read(0, {reinterpret_cast<unsigned char*>(&length), kLengthBytes});
+  if (const std::string kind = other_kind(length); length > file.size() - kLengthBytes && !kind.empty()) fail(kind);
   if (length > kMaxHeaderBytes) fail(fmt::format("a header of {} bytes is too large", length));
   if (length > file.size() - kLengthBytes)
     fail(fmt::format("{}the header has {} bytes, the file only {}",

@@ -113,6 +113,9 @@ const std::vector<SettingDoc>& setting_docs() {
        "changed; what reads or writes bytes that are not its own is an ExecutionError. 2: after every node all dead bytes are "
        "looked at"},
       {"TAPEDECK_REQUIRE_GPU", "0, 1", "0", "tests: those that need a GPU fail without one instead of being skipped"},
+      {"TAPEDECK_SAVE_STEP", "a .tape file", "none",
+       "the program of each `CapturedStep` that recorded is saved there when the step is destroyed; `tapedeck run --view` sets "
+       "it"},
       {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
       {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
       {"TAPEDECK_THREADS", "0 to 1024", "0",

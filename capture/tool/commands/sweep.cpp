@@ -109,7 +109,10 @@ std::string summary(const std::string& path, const Tradeoff& found) {
   line("floor", human_size(found.floor_bytes));
   line("keep-all peak", human_size(found.keep_all_peak_bytes));
   line("keep-all cost", fmt::format("{:.0f} us by the model, costs: {}", found.keep_all_cost_us, found.costs));
-  return text + table_text(found);
+  text += table_text(found);
+  if (found.floor_bytes >= found.keep_all_peak_bytes)
+    text += "No strategy lowers the peak of keeping everything, so there is one budget.\n";
+  return text;
 }
 
 std::string name_of(const std::string& path, const Graph& graph) { return graph.name.str().empty() ? path : graph.name.str(); }

@@ -1,6 +1,7 @@
 // JSON that several reports share.
 #pragma once
 
+#include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/replay/tensor_difference.h>
 
@@ -19,6 +20,7 @@ inline std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::e
 Json number_json(double value);                            // difference_report.cpp
 Json difference_json(const TensorDifference& difference);  // difference_report.cpp
 
-Json plan_json(const Plan& plan);  // plan_report.cpp: the plan's numbers, with the schema
+Json infeasible_json(const InfeasiblePlanError& error);  // report.cpp: budget, floor, and the node that sets the floor
+Json plan_json(const Plan& plan);                        // plan_report.cpp: the plan's numbers, with the schema
 
 }  // namespace tapedeck::tool

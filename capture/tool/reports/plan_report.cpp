@@ -35,7 +35,10 @@ Json plan_json(const Plan& p) {
   j["measured_nodes"] = p.measured_nodes;
   j["segments"] = p.segments.size();
   j["solve_ms"] = p.solve_ms;
-  if (!p.feasible) j["infeasible_reason"] = p.infeasible_reason;
+  if (!p.feasible) {
+    j["infeasible_reason"] = p.infeasible_reason;
+    j["infeasible"] = infeasible_json(InfeasiblePlanError("", p));
+  }
   return j;
 }
 

@@ -47,14 +47,17 @@ std::string error_report(const std::string& command, const Failure& failure) {
   j["kind"] = failure.kind.empty() ? Json(nullptr) : Json(failure.kind);
   j["file"] = failure.file.empty() ? Json(nullptr) : Json(failure.file);
   j["line"] = failure.line > 0 ? Json(failure.line) : Json(nullptr);
-  if (const auto& e = failure.infeasible)
-    j["infeasible"] = {{"budget_bytes", e->budget_bytes()},
-                       {"floor_bytes", e->floor_bytes()},
-                       {"keep_all_peak_bytes", e->keep_all_peak_bytes()},
-                       {"node", e->node()},
-                       {"op", e->node_op()},
-                       {"live_bytes", e->node_bytes()}};
+  if (const auto& e = failure.infeasible) j["infeasible"] = infeasible_json(*e);
   return text_of(j);
+}
+
+Json infeasible_json(const InfeasiblePlanError& e) {
+  return {{"budget_bytes", e.budget_bytes()},
+          {"floor_bytes", e.floor_bytes()},
+          {"keep_all_peak_bytes", e.keep_all_peak_bytes()},
+          {"node", e.node()},
+          {"op", e.node_op()},
+          {"live_bytes", e.node_bytes()}};
 }
 
 std::string info_report(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary) {

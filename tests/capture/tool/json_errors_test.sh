@@ -41,7 +41,7 @@ assert f"the floor is {i['floor_bytes']} bytes" in e["message"] and f"= {i['op']
 assert e["kind"] == "InfeasiblePlanError" and e["message"].endswith(f"({e['file']}:{e['line']})"), e
 END
 # A plan that does not fit is an answer of its own.
-expect 4 plan m.tape --budget 1KiB --json; answered '"schema": "tapedeck.plan/1"'
+expect 4 plan m.tape --budget 1KiB --json; answered '"schema": "tapedeck.plan/1"'; answered '"infeasible": {'; [ "$(number floor_bytes)" -gt 1024 ] || fail "$(cat out)"
 expect 4 maxbatch m.tape --batch 4 --memory 1KB --json; answered '"schema": "tapedeck.maxbatch/1"'
 
 # Each time, stdout is exactly the error object, and its message is a line on stderr.

@@ -5,7 +5,8 @@ rm -f ./*.tape ./*.graph ./*.csv ./*.svg
 expect 0 record cnn --batch 4 --abstract -o m.tape
 
 expect 0 sweep m.tape --points 5 --csv s.csv --svg s.svg; quiet
-answered 'keep-all peak'; answered 'greedy'
+answered 'keep-all peak'; answered 'greedy'; ! grep -q 'No strategy lowers' out || fail "the floor is said to be the peak"
+expect 0 record mlp --batch 4 --abstract -o low.tape; expect 0 sweep low.tape --points 3; answered 'No strategy lowers the peak'
 expect 0 sweep m.tape --points 5 --strategies auto,none --json; quiet; cp out s.json
 [ "$(head -c 4 s.svg)" = '<svg' ] || fail "the picture begins with $(head -c 40 s.svg)"
 [ "$(head -1 s.csv | cut -d, -f1-3)" = strategy,budget_bytes,feasible ] || fail "the list begins with $(head -1 s.csv)"
