@@ -25,7 +25,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostNodes = 100;
+constexpr std::size_t kMostNodes = 128;
 constexpr std::int64_t kWork = 20'000'000;  // nodes of the tree x rows of the program
 constexpr double kSame = 1e-6;              // of the cost of keep-all: plans that differ by less are as good
 
@@ -120,7 +120,7 @@ Solved solve_exactly(const Facts& facts, std::int64_t live_bytes, double known_e
 
 const Strategy registered = register_strategy({
     .name = "exact",
-    .doc = "proves the cheapest plan for a budget, for graphs of up to 100 nodes (needs CBC)",
+    .doc = "proves the cheapest plan for a budget, for graphs of up to 128 nodes (needs CBC)",
     .solve = solve_exactly,
     .check = check_size,
     .automatic = false,

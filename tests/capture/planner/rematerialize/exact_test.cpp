@@ -252,10 +252,10 @@ TEST_F(Exact, SaysWhatIsProven) {
 
 TEST_F(Exact, RefusesLargeGraphs) {
   try {
-    plan(test::unit_chain(60), 30);
-    ADD_FAILURE() << "a graph of 122 nodes was planned";
+    plan(test::unit_chain(70), 30);
+    ADD_FAILURE() << "a graph of 142 nodes was planned";
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("at most 100 nodes, and this one has 122"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("at most 128 nodes, and this one has 142"), std::string::npos) << error.what();
   }
 }
 
