@@ -6,7 +6,7 @@
 // GRAPH is a file of ../shared/data/moccasin, or chain:N (N layers of one byte: forward 1 us, backward 2 us). By default the
 // bench takes the five graphs there and chains of 10, 12, 16 and 20 layers, and 16 budgets from the floor to the peak of
 // keeping everything. Values are not aligned, as in the literature. For graphs with optima in the file
-// (tests/bench/remat_optima.csv, made by remat_optima.py with CBC, for the recorded order) its budgets are taken instead.
+// (tests/bench/remat_optima.csv, made by remat_optima.py with CBC, for the recorded order) its budgets are taken too.
 // Columns: the budget as a share of that peak, costs over keeping everything, the lower bound that the plan states, and the
 // extra work of `auto` over that of the optimum.
 #include <tapedeck/tests/capture/planner_graphs.h>
@@ -24,6 +24,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -71,12 +72,12 @@ Optima read_optima(const std::string& path) {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::vector<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t external,
-                                      const std::map<std::int64_t, double>& known, int points) {
-  std::vector<std::int64_t> budgets;
-  for (const auto& [budget, ratio] : known) budgets.push_back(budget + external);
+std::set<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t external, const std::map<std::int64_t, double>& known,
+                                   int points) {
+  std::set<std::int64_t> budgets;
+  for (const auto& [budget, ratio] : known) budgets.insert(budget + external);
   const std::int64_t low = search.floor(), high = search.keep_all_peak();
-  for (int i = 0; known.empty() && i < points; ++i) budgets.push_back(low + (high - low) * i / std::max(points - 1, 1));
+  for (int i = 0; i < points; ++i) budgets.insert(low + (high - low) * i / std::max(points - 1, 1));
   return budgets;
 }
 
