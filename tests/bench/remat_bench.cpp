@@ -77,7 +77,12 @@ std::set<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t extern
   std::set<std::int64_t> budgets;
   for (const auto& [budget, ratio] : known) budgets.insert(budget + external);
   const std::int64_t low = search.floor(), high = search.keep_all_peak();
-  for (int i = 0; i < points; ++i) budgets.insert(low + (high - low) * i / std::max(points - 1, 1));
+  const std::int64_t same = (high - low) / 1000;
+  for (int i = 0; i < points; ++i) {
+    const std::int64_t budget = low + (high - low) * i / std::max(points - 1, 1);
+    const auto near = budgets.lower_bound(budget - same);
+    if (near == budgets.end() || *near > budget + same) budgets.insert(budget);
+  }
   return budgets;
 }
 
