@@ -7,7 +7,7 @@
 // backward 2 us). By default the bench takes the five graphs there, the three traces, and chains of 10, 12, 16 and 20 layers,
 // and 16 budgets from the floor to the peak of keeping everything. Values are not aligned, as in the literature. For graphs
 // with optima in the file (tests/bench/remat_optima.csv, made by remat_optima.py with CBC, for the recorded order) its budgets
-// are taken instead; for traces the tenths of the peak that the traced program held, where the file has the least overhead of
+// are taken too; for traces the tenths of the peak that the traced program held, where the file has the least overhead of
 // all heuristics of DTR's simulator (these rows have the status `heuristic`: the planner must not exceed it).
 // Columns: the budget as a share of the peak of keeping everything, costs over keeping everything, the lower bound that the
 // plan states, the known cost, and the cost of `auto` over it.
@@ -28,6 +28,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -87,12 +88,17 @@ KnownByGraph read_known(const std::string& path) {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::vector<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t external,
-                                      const std::map<std::int64_t, double>& known, int points) {
-  std::vector<std::int64_t> budgets;
-  for (const auto& [budget, ratio] : known) budgets.push_back(budget + external);
+std::set<std::int64_t> budgets_for(const PlanSearch& search, std::int64_t external, const std::map<std::int64_t, double>& known,
+                                   int points) {
+  std::set<std::int64_t> budgets;
+  for (const auto& [budget, ratio] : known) budgets.insert(budget + external);
   const std::int64_t low = search.floor(), high = search.keep_all_peak();
-  for (int i = 0; known.empty() && i < points; ++i) budgets.push_back(low + (high - low) * i / std::max(points - 1, 1));
+  const std::int64_t same = (high - low) / 1000;
+  for (int i = 0; i < points; ++i) {
+    const std::int64_t budget = low + (high - low) * i / std::max(points - 1, 1);
+    const auto near = budgets.lower_bound(budget - same);
+    if (near == budgets.end() || *near > budget + same) budgets.insert(budget);
+  }
   return budgets;
 }
 

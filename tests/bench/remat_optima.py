@@ -127,8 +127,6 @@ class Model:
         for t in range(self.n):
             self.stage(t)
         again = [(self.cost[i], f"R_{t}_{i}") for t in range(self.n) for i in range(t) if self.runs(t, i) and self.cost[i]]
-        if again and self.worth < float("inf"):
-            self.row(again, "<=", self.worth)
         cost = " ".join(f"+ {c:.12g} {v}" for c, v in again)
         rows = "\n".join(f"c{i}: {row}" for i, row in enumerate(self.rows))
         names = "\n".join(self.binaries)
@@ -168,7 +166,8 @@ def solve(size, cost, reads, budget, known, seconds):
         path, answer = os.path.join(folder, "model.lp"), os.path.join(folder, "answer.txt")
         with open(path, "w") as file:
             file.write(Model(size, cost, reads, budget, worth).text())
-        log = subprocess.run(["cbc", path, "sec", str(seconds), "ratio", "0", "heuristicsOnOff", "off", *(["increment", str(0.999 * step)] if step else []), "solve", "solution", answer], capture_output=True, text=True).stdout
+        log = subprocess.run(["cbc", path, "sec", str(seconds), "ratio", "0", "heuristicsOnOff", "off", *(["increment", str(0.999 * step)] if step else []),
+                              *(["cutoff", repr(worth + 1e-3 * step)] if worth < float("inf") else []), "solve", "solution", answer], capture_output=True, text=True).stdout
         with open(answer) as file:
             lines = file.read().splitlines()
     n = len(size)

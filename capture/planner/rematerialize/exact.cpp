@@ -5,6 +5,8 @@
 //     the bound of cost_bound.h                     940 us          equal: proven without a program
 //     program: is there a plan of 995 us or less?   no: the plan is proven;  yes: here it is;  the search ended: a gap is left
 //
+// The relaxation of the program, in which a node may run by half, answers first: it takes a fraction of a second, and often
+// costs more than the plan known.
 // A node that costs more than the cheapest plan known does not run again, so a good plan makes the program small.
 #include <tapedeck/capture/planner/rematerialize/cost_bound.h>
 #include <tapedeck/capture/planner/rematerialize/recompute_program.h>
@@ -23,7 +25,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostNodes = 100;
+constexpr std::size_t kMostNodes = 128;
 constexpr std::int64_t kWork = 20'000'000;  // nodes of the tree x rows of the program
 constexpr double kSame = 1e-6;              // of the cost of keep-all: plans that differ by less are as good
 
@@ -56,8 +58,13 @@ class Exact {
     const CostBound bound = CostBounds(facts_, watch_).at(live_bytes_ + facts_.external_bytes);
     if (!bound.may_fit || known_ <= bound.extra_us * (1 + 1e-12)) return {{}, bound.extra_us, ""};
     const RecomputeProgram program(facts_, live_bytes_, worth(), cost_unit());
+    const double relaxed = least_of(relaxed_cost(program.program(), watch_));
+    if (relaxed == kNoLimit || relaxed > worth() + 1e-3 * margin())
+      return {{}, std::max(bound.extra_us, nothing_better()), how("relaxation of the integer program", nothing_better())};
     const ProgramAnswer answer = tapedeck::solve(program.program(), limits(program.program()), watch_);
-    Solved solved = {{}, std::max(bound.extra_us, least_extra(answer)), how(answer)};
+    const char* from = answer.is_proven ? "integer program" : "integer program, whose search ended early,";
+    const double least = std::min(nothing_better(), least_of(answer.least_cost));
+    Solved solved = {{}, std::max({bound.extra_us, relaxed, least}), how(from, least)};
     if (!answer.columns.empty()) add_point(program.changes(answer.columns), &solved.choices);
     return solved;
   }
@@ -75,19 +82,17 @@ class Exact {
     return limits;
   }
 
-  // Nothing better than the plan known: what it costs, or as near to it as the program was asked for.
-  double least_extra(const ProgramAnswer& answer) const {
-    const double nothing_better = step_ > 0 ? known_ : worth();
-    const double least = answer.least_cost * cost_unit();
-    const double rounded = step_ > 0 && least < kNoLimit ? std::ceil(least / step_ - 1e-4) * step_ : least * (1 - 1e-9);
-    return std::min(nothing_better, rounded);
+  // What is proven where no plan is worth it: the plan known is the cheapest, or as near to it as was asked for.
+  double nothing_better() const { return step_ > 0 ? known_ : worth(); }
+
+  // The microseconds of a bound on the cost of the program. Costs of plans are whole numbers of steps.
+  double least_of(double cost) const {
+    if (cost == kNoLimit) return kNoLimit;
+    return step_ > 0 ? std::ceil(cost - 1e-4) * step_ : cost * cost_unit() * (1 - 1e-9);
   }
 
-  std::string how(const ProgramAnswer& answer) const {
-    const char* program = "integer program for the recorded order of first runs";
-    if (!answer.is_proven) return fmt::format("{}, whose search ended early", program);
-    if (answer.columns.empty() && known_ == kNoLimit) return fmt::format("no plan fits: {}", program);
-    return program;
+  std::string how(const char* from, double least) const {
+    return fmt::format("{}{} for the recorded order of first runs", least == kNoLimit ? "no plan fits: " : "", from);
   }
 
   // The answer of a solver is a claim. Wishes may forbid what it keeps.
@@ -115,7 +120,7 @@ Solved solve_exactly(const Facts& facts, std::int64_t live_bytes, double known_e
 
 const Strategy registered = register_strategy({
     .name = "exact",
-    .doc = "proves the cheapest plan for a budget, for graphs of up to 100 nodes (needs CBC)",
+    .doc = "proves the cheapest plan for a budget, for graphs of up to 128 nodes (needs CBC)",
     .solve = solve_exactly,
     .check = check_size,
     .automatic = false,
