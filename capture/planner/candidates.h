@@ -16,7 +16,7 @@ namespace tapedeck {
 
 // Placed when first asked (candidate_layouts.h).
 struct Candidate {
-  const StrategyEntry* strategy = nullptr;  // null: keeps all, as every strategy may
+  const StrategyEntry* strategy = nullptr;  // null: makes no value again, as every strategy may
   const Order* order = nullptr;
   const Choices* choices = nullptr;
   ChoicePoint point;
@@ -27,7 +27,8 @@ struct Candidate {
   bool searched = false;           // for offsets, beyond greedy placement
   std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the order's
 
-  bool keeps_all() const { return strategy == nullptr; }
+  // Makes no value again, and every loop keeps for backward what it was recorded to keep.
+  bool keeps_all() const { return strategy == nullptr && !order->has_other_intervals(); }
   bool is_improved() const { return strategy && strategy->improve; }
   bool is_wish() const { return strategy && strategy->taken_for == TakenFor::wishes; }
 };

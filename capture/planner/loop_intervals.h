@@ -1,0 +1,26 @@
+// How often the backward of a loop keeps the carried values, as a choice of the planner.
+//
+// The node loop_grad runs its loop again and keeps carried values on a tape, which lies in its workspace. A tape with fewer
+// entries costs runs of passes. For a loop of 64 passes that was recorded with checkpoint_every = 1:
+//
+//     checkpoint    entries on the tape    passes run again
+//              1                     66                   0        the recorded interval, which every plan without a budget has
+//              2                     34                  31
+//              4                     20                  45
+//              8                     16                  49
+//            log                      9                 more
+//
+// Each row is the same graph with another attribute. So it enters the planning as an order of its own, with its own workspaces
+// and costs, and the choice among candidates decides.
+#pragma once
+
+namespace tapedeck {
+
+struct Planning;
+
+// The stage: for the recorded order, and for the order that keeps the fewest bytes alive, adds orders in which loops keep fewer
+// carried values. Loops whose bodies have effects, and loops without a bound on their passes, keep the recorded interval. So
+// do `scan` nodes without checkpoints, whose kept values are ordinary values of the graph. REQUIRES: find_orders.
+void add_loop_intervals(Planning* planning);
+
+}  // namespace tapedeck

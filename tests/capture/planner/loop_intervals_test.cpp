@@ -1,0 +1,143 @@
+// The planner chooses how many carried values the backward of a loop keeps. Whatever it chooses, the bits are those of eager
+// code, the observed peak is the planned one, and a larger budget never costs more.
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/engine/ops/control.h>
+
+#include <tapedeck/tests/capture/replay/control_check.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tapedeck::testing {
+namespace {
+
+constexpr std::int64_t kPasses = 64, kWidth = 1024;
+
+struct Recorded {
+  Graph graph;
+  Tensors inputs, wanted;
+};
+
+// A scan of 64 passes over a state of 4 KiB, with its backward.
+Recorded recurrence(std::int64_t checkpoint_every, std::int64_t passes = kPasses) {
+  const auto program = [=](const Tensors& in) {
+    LoopOptions options;
+    options.checkpoint_every = checkpoint_every;
+    options.max_trips = passes;
+    const LoopResult r = scan([&](const Tensors& c) { return Tensors{tanh(c[0] * in[1] + in[1])}; }, {in[0]}, {}, {}, options);
+    Tensors results = gradients({sum(r.carried[0] * r.carried[0])}, {in[0], in[1]});
+    results.push_back(r.carried[0]);
+    return results;
+  };
+  std::vector<float> start, weights;
+  for (std::int64_t i = 0; i < kWidth; ++i) {
+    start.push_back(static_cast<float>(i % 17) / 16);
+    weights.push_back(0.5f + static_cast<float>(i % 5) / 8);
+  }
+  Recorded r;
+  r.inputs = {leaf(start, {kWidth}), leaf(weights, {kWidth})};
+  r.graph = check_program(program, r.inputs, &r.wanted);
+  return r;
+}
+
+std::int64_t checkpoint_in(const Plan& plan) {
+  for (const Node& node : plan.graph.nodes)
+    if (node.op == &ops::loop_grad) return static_cast<const LoopGradAttrs*>(plan.graph.attributes(node))->checkpoint;
+  ADD_FAILURE() << "the plan has no loop_grad";
+  return 0;
+}
+
+void expect_replays(const Plan& plan, const Recorded& r) {
+  Executor executor(plan);
+  for (std::size_t i = 0; i < r.inputs.size(); ++i) executor.set_input(static_cast<int>(i), r.inputs[i].detach());
+  for (int run = 0; run < 2; ++run) {
+    executor.run();
+    expect_same(executor.outputs(), r.wanted, "replayed");
+  }
+  EXPECT_EQ(executor.observed_peak_bytes(), plan.peak_bytes);
+}
+
+Plan plan_for(const Graph& g, std::int64_t budget, Strategy strategy = Strategy::automatic) {
+  PlanOptions options;
+  options.budget = budget;
+  options.strategy = strategy;
+  return make_plan(g, options);
+}
+
+TEST(LoopIntervals, WithoutABudgetALoopKeepsWhatWasRecorded) {
+  for (const std::int64_t every : {std::int64_t{1}, std::int64_t{4}}) {
+    const Plan plan = make_plan(recurrence(every).graph);
+    EXPECT_EQ(checkpoint_in(plan), every);
+    EXPECT_EQ(plan.decisions.size(), 0u);
+    EXPECT_EQ(plan.peak_bytes, plan.keep_all_peak_bytes);
+  }
+}
+
+TEST(LoopIntervals, BudgetsAreMetBitForBitAndALargerOneNeverCostsMore) {
+  const Recorded r = recurrence(1);
+  const Plan keeps = make_plan(r.graph);
+  double cost = 1e300;
+  std::vector<std::int64_t> chosen;
+  for (int percent = 30; percent <= 100; percent += 10) {
+    SCOPED_TRACE(percent);
+    const std::int64_t budget = keeps.peak_bytes * percent / 100;
+    const Plan plan = plan_for(r.graph, budget);
+    ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
+    EXPECT_LE(plan.peak_bytes, budget);
+    EXPECT_EQ(check_plan(plan), std::vector<std::string>());
+    EXPECT_LE(plan.cost_us, cost);
+    EXPECT_GE(plan.cost_us, plan.keep_all_cost_us);
+    EXPECT_LE(plan.cost_lower_bound_us, plan.cost_us);
+    EXPECT_EQ(plan.keep_all_cost_us, keeps.keep_all_cost_us);
+    cost = plan.cost_us;
+    chosen.push_back(checkpoint_in(plan));
+    expect_replays(plan, r);
+  }
+  EXPECT_EQ(chosen.back(), 1);
+  std::sort(chosen.begin(), chosen.end());
+  EXPECT_GE(std::unique(chosen.begin(), chosen.end()) - chosen.begin(), 3) << "the interval hardly follows the budget";
+}
+
+// With about 2 sqrt(n) entries the tape of a loop four times as long takes at most about twice the bytes.
+TEST(LoopIntervals, TheFloorGrowsAtMostAsTheSquareRootOfThePasses) {
+  const Plan shorter = plan_for(recurrence(1, 64).graph, 1), longer = plan_for(recurrence(1, 256).graph, 1);
+  EXPECT_LT(longer.floor_bytes, 2 * shorter.floor_bytes);
+  EXPECT_GT(longer.keep_all_peak_bytes, 3 * shorter.keep_all_peak_bytes);
+  EXPECT_LT(shorter.floor_bytes, shorter.keep_all_peak_bytes / 3);
+}
+
+TEST(LoopIntervals, TheDecisionSaysWhatItSavesAndCosts) {
+  const Recorded r = recurrence(1);
+  const Plan keeps = make_plan(r.graph);
+  const Plan plan = plan_for(r.graph, keeps.peak_bytes / 2 + 8 * 4096);
+  ASSERT_EQ(plan.decisions.size(), 1u);
+  const Decision& d = plan.decisions[0];
+  EXPECT_NE(d.reason.find("keeps the carried values of one pass in"), std::string::npos) << d.reason;
+  EXPECT_EQ(d.clones, 0);
+  EXPECT_EQ(d.bytes, keeps.peak_bytes - plan.peak_bytes);
+  EXPECT_NEAR(d.cost_us, plan.cost_us - plan.keep_all_cost_us, 1e-6);
+}
+
+TEST(LoopIntervals, AStoredPlanKeepsTheInterval) {
+  const Recorded r = recurrence(1);
+  const Plan plan = plan_for(r.graph, make_plan(r.graph).peak_bytes / 2);
+  const Plan back = parse_plan(plan_to_json(plan), parse(print(plan.graph)));
+  EXPECT_NE(checkpoint_in(back), 1);
+  EXPECT_EQ(checkpoint_in(back), checkpoint_in(plan));
+  EXPECT_EQ(check_plan(back), std::vector<std::string>());
+}
+
+TEST(LoopIntervals, StrategiesThatWorkForNoBudgetLeaveLoopsAlone) {
+  const Recorded r = recurrence(1);
+  const std::int64_t half = make_plan(r.graph).peak_bytes / 2;
+  for (const Strategy strategy : {Strategy::none, Strategy::regions}) {
+    const Plan plan = plan_for(r.graph, half, strategy);
+    EXPECT_EQ(checkpoint_in(plan), 1);
+    EXPECT_FALSE(plan.feasible);
+  }
+  EXPECT_TRUE(plan_for(r.graph, half, Strategy::greedy).feasible);
+}
+
+}  // namespace
+}  // namespace tapedeck::testing
