@@ -48,8 +48,9 @@ void BoundedCosts::note(Plan* plan) {
     return;
   }
   plan->cost_lower_bound_us = bound.total_us;
-  plan->bound_from = bound.cost.at == kNone ? "keep all: nothing has to be made again"
-                                            : "knapsack at " + name_of(bound.order->graph, bound.cost.at);
+  const char* const kept = bound.order->has_other_intervals() ? "intervals of loops: no value has to be made again"
+                                                              : "keep all: nothing has to be made again";
+  plan->bound_from = bound.cost.at == kNone ? kept : "knapsack at " + name_of(bound.order->graph, bound.cost.at);
 }
 
 }  // namespace tapedeck

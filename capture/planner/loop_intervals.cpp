@@ -71,6 +71,7 @@ std::vector<Way> ways_of(std::int64_t trips, std::int64_t recorded, std::int64_t
   };
   const Way first = way(recorded);
   std::vector<Way> others;
+  if (trips <= 2) return {first};
   for (const std::int64_t checkpoint : intervals_for(trips))
     if (const Way w = way(checkpoint); w.bytes < first.bytes && w.again >= first.again) others.push_back(w);
   std::stable_sort(others.begin(), others.end(),
@@ -81,17 +82,18 @@ std::vector<Way> ways_of(std::int64_t trips, std::int64_t recorded, std::int64_t
   return ways;
 }
 
+std::int64_t passes_of(const Graph& g, NodeId n) { return most_passes(attributes_of(g, n), g.input_types(g.nodes[n])); }
+
+// REQUIRES: the passes are bounded.
+std::vector<Way> ways_in(const Graph& g, NodeId n) {
+  return ways_of(passes_of(g, n), attributes_of(g, n).checkpoint, loop_tape(g, g.nodes[n]).entry_bytes);
+}
+
 std::vector<Loop> loops_of(const Graph& g) {
   std::vector<Loop> loops;
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[n];
-    if (node.op != &ops::loop_grad || has_effect(g, node)) continue;
-    const LoopGradAttrs& attrs = attributes_of(g, n);
-    const std::int64_t trips = most_passes(attrs, g.input_types(node));
-    const LoopTape tape = loop_tape(g, node);
-    if (trips <= 2 || tape.bytes() <= 0) continue;
-    Loop loop{n, trips, ways_of(trips, attrs.checkpoint, tape.entry_bytes)};
-    if (loop.ways.size() > 1) loops.push_back(std::move(loop));
+    if (g.nodes[n].op != &ops::loop_grad || !why_interval_stays(g, n).empty()) continue;
+    loops.push_back({n, passes_of(g, n), ways_in(g, n)});
   }
   return loops;
 }
@@ -169,6 +171,14 @@ std::vector<const Order*> orders_to_vary(const Planning& p) {
 }
 
 }  // namespace
+
+std::string why_interval_stays(const Graph& g, NodeId n) {
+  const Node& node = g.nodes[n];
+  if (node.op != &ops::loop_grad) return "";
+  if (has_effect(g, node)) return "keeps its recorded interval: its body has an effect outside of the graph";
+  if (passes_of(g, n) < 0) return "keeps its recorded interval: nothing bounds the number of its passes";
+  return ways_in(g, n).size() > 1 ? "" : "keeps its recorded interval: no other one has a smaller tape";
+}
 
 void add_loop_intervals(Planning* p) {
   for (const Order* base : orders_to_vary(*p)) {

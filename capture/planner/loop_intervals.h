@@ -14,6 +14,11 @@
 // and costs, and the choice among candidates decides.
 #pragma once
 
+#include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
+
+#include <string>
+
 namespace tapedeck {
 
 struct Planning;
@@ -22,5 +27,9 @@ struct Planning;
 // carried values. Loops whose bodies have effects, and loops without a bound on their passes, keep the recorded interval. So
 // do `scan` nodes without checkpoints, whose kept values are ordinary values of the graph. REQUIRES: find_orders.
 void add_loop_intervals(Planning* planning);
+
+// Why the planner leaves the interval of this node as it is, in words that go on from "%loop "; empty if it may choose another
+// one, or if the node is no loop_grad.
+TAPEDECK_API std::string why_interval_stays(const Graph& graph, NodeId node);
 
 }  // namespace tapedeck

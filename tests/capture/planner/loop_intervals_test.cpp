@@ -2,6 +2,8 @@
 // code, the observed peak is the planned one, and a larger budget never costs more.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/planner/loop_intervals.h>
+#include <tapedeck/engine/control/loops.h>
 #include <tapedeck/engine/ops/control.h>
 
 #include <tapedeck/tests/capture/replay/control_check.h>
@@ -126,6 +128,48 @@ TEST(LoopIntervals, AStoredPlanKeepsTheInterval) {
   EXPECT_NE(checkpoint_in(back), 1);
   EXPECT_EQ(checkpoint_in(back), checkpoint_in(plan));
   EXPECT_EQ(check_plan(back), std::vector<std::string>());
+}
+
+// The backward of a loop. The words in capitals are put in by one_loop().
+const char* const kLoops = R"(graph back(%c: f32[64], %w: f32[64], %dc: f32[64]) {
+  %n: i64[] = constant() {value=PASSES}
+  %gc: f32[64], %gw: f32[64] = loop_grad(%n, %c, %w, %dc, %w) {carried=1, trips=BOUND, checkpoint=1, needs="11"} (%i: i64[],
+    %c: f32[64], %w: f32[64]) {
+    %q: f32[64] = mul(%c, %w)EFFECT
+    return %q
+  } (%i: i64[], %c: f32[64], %w: f32[64], %d: f32[64], %a: f32[64]) {
+    %x: f32[64] = mul(%d, %w)
+    %y: f32[64] = mul(%d, %c)
+    %b: f32[64] = add(%a, %y)
+    return %x, %b
+  }
+  return %gc, %gw
+})";
+
+Graph one_loop(const std::string& passes, const std::string& bound, const std::string& effect = "") {
+  std::string text = kLoops;
+  const auto put = [&text](const std::string& what, const std::string& by) { text.replace(text.find(what), what.size(), by); };
+  put("PASSES", passes);
+  put("BOUND", bound);
+  put("EFFECT", effect);
+  return parse(text, "loops");
+}
+
+std::string why_stays(const Graph& g) {
+  for (NodeId n = 0; n < g.node_count(); ++n)
+    if (g.nodes[n].op == &ops::loop_grad) return why_interval_stays(g, n);
+  return "no loop";
+}
+
+TEST(LoopIntervals, ALoopWithoutABoundOrWithAnEffectKeepsItsIntervalAndSaysWhy) {
+  EXPECT_EQ(why_stays(one_loop("40", "40")), "");
+  EXPECT_EQ(checkpoint_in(plan_for(one_loop("40", "40"), 1)), kCheckpointLog);
+  const Graph unbounded = one_loop("40", "-1"), effect = one_loop("40", "40", "\n    %p: u8[0] = on_host(%q)"),
+              tiny = one_loop("2", "2");
+  EXPECT_NE(why_stays(unbounded).find("nothing bounds"), std::string::npos);
+  EXPECT_NE(why_stays(effect).find("has an effect"), std::string::npos);
+  EXPECT_NE(why_stays(tiny).find("no other one"), std::string::npos);
+  for (const Graph* g : {&unbounded, &effect, &tiny}) EXPECT_EQ(checkpoint_in(plan_for(*g, 1)), 1);
 }
 
 TEST(LoopIntervals, StrategiesThatWorkForNoBudgetLeaveLoopsAlone) {
