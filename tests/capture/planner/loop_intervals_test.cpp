@@ -130,6 +130,32 @@ TEST(LoopIntervals, AStoredPlanKeepsTheInterval) {
   EXPECT_EQ(check_plan(back), std::vector<std::string>());
 }
 
+// The tape has room for the bound of 64 passes; the loop ends after 40 of them, or after one.
+TEST(LoopIntervals, ALoopThatEndsBeforeItsBoundWalksBackToo) {
+  for (const double passes : {40.0, 1.0}) {
+    Recorded r;
+    r.inputs = {leaf(std::vector<float>(kWidth, 0.5f), {kWidth}), leaf(std::vector<float>(kWidth, 0.9f), {kWidth})};
+    r.graph = check_program(
+        [passes](const Tensors& in) {
+          LoopOptions options;
+          options.max_trips = kPasses;
+          const LoopResult loop = while_loop([passes](const Tensors& c) { return less(c[1], passes); },
+                                             [&](const Tensors& c) {
+                                               return Tensors{tanh(c[0] * in[1]) + in[1], c[1] + 1.0};
+                                             },
+                                             {in[0], scalar(0.0)}, {}, options);
+          return gradients({sum(loop.carried[0] * loop.carried[0])}, {in[0], in[1]});
+        },
+        r.inputs, &r.wanted);
+    const std::int64_t whole = make_plan(r.graph).peak_bytes;
+    for (const std::int64_t budget : {whole * 6 / 10, whole * 4 / 10, whole * 3 / 10}) {
+      const Plan plan = plan_for(r.graph, budget);
+      EXPECT_NE(checkpoint_in(plan), 0);
+      expect_replays(plan, r);
+    }
+  }
+}
+
 // The backward of a loop. The words in capitals are put in by one_loop().
 const char* const kLoops = R"(graph back(%c: f32[64], %w: f32[64], %dc: f32[64]) {
   %n: i64[] = constant() {value=PASSES}
