@@ -1,6 +1,7 @@
 #include <tapedeck/capture/cost/control_cost.h>
 
 #include <tapedeck/capture/cost/node_costs.h>
+#include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ops/control.h>
 
 #include <algorithm>
@@ -26,17 +27,19 @@ double control_cost_us(const Graph& g, const Node& node, const Calibration* cali
     most = std::max(most, cost);
   }
   if (node.op != &ops::while_loop && node.op != &ops::scan && node.op != &ops::loop_grad) return most;
-  std::int64_t trips = -1, carried = 0, scanned = 0;
+  std::int64_t trips = -1, carried = 0, scanned = 0, checkpoint = 0;
   const bool grad = node.op == &ops::loop_grad;
   if (grad) {
     const auto& a = *static_cast<const LoopGradAttrs*>(g.attributes(node));
-    trips = a.trips, carried = a.carried + 1, scanned = a.scanned;
+    trips = a.trips, carried = a.carried + 1, scanned = a.scanned, checkpoint = a.checkpoint;
   } else {
     const auto& a = *static_cast<const LoopAttrs*>(g.attributes(node));
     trips = a.trips, carried = a.carried, scanned = a.scanned;
   }
   if (scanned > 0) trips = g.values[g.inputs(node)[carried]].type.shape[0];
-  return all * static_cast<double>(trips < 0 ? kAssumedTrips : trips);
+  if (trips < 0) trips = kAssumedTrips;
+  const double again = grad ? passes_run_again(trips, checkpoint) * region_cost(*regions[0], calibration) : 0;
+  return all * static_cast<double>(trips) + again;
 }
 
 }  // namespace tapedeck

@@ -16,7 +16,7 @@ namespace tapedeck {
 
 // Placed when first asked (candidate_layouts.h).
 struct Candidate {
-  const StrategyEntry* strategy = nullptr;  // null: keeps all, as every strategy may
+  const StrategyEntry* strategy = nullptr;  // null: makes no value again, as every strategy may
   const Order* order = nullptr;
   const Choices* choices = nullptr;
   ChoicePoint point;
@@ -28,7 +28,8 @@ struct Candidate {
   std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the order's
   std::int64_t only_for = -1;      // the budget that may take it; -1: every budget
 
-  bool keeps_all() const { return strategy == nullptr; }
+  // Makes no value again, and every loop keeps for backward what it was recorded to keep.
+  bool keeps_all() const { return strategy == nullptr && !order->has_other_intervals(); }
   bool is_improved() const { return strategy && (strategy->improve || strategy->solve); }
   bool is_wish() const { return strategy && strategy->taken_for == TakenFor::wishes; }
 };

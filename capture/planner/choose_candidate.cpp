@@ -76,15 +76,22 @@ Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const All
 // The user's wishes if there are any to honour, else keep all.
 bool is_wanted_without_budget(const Candidate& c) { return c.order->has_wishes() ? c.is_wish() : c.keeps_all(); }
 
+// A loop keeps its recorded interval unless a strategy works for a budget.
+bool may_choose_intervals(Strategy strategy, std::int64_t budget) {
+  if (budget < 0 || strategy == Strategy::none) return false;
+  return strategy == Strategy::automatic || find_strategy(strategy)->taken_for == TakenFor::budget;
+}
+
 // Which candidates the options allow.
 bool is_allowed(const Candidate& c, Strategy strategy, std::int64_t budget, const Planning& p) {
+  if (c.order->has_other_intervals() && !may_choose_intervals(strategy, budget)) return false;
   if (strategy == Strategy::none) return c.keeps_all();
   if (strategy == Strategy::automatic) return budget >= 0 || is_wanted_without_budget(c);
   const StrategyEntry* asked = find_strategy(strategy);
   if (asked->solve)
     return c.order == &p.recorded() && (c.keeps_all() || (budget >= 0 && (c.only_for < 0 || c.only_for == budget)));
   if (asked->taken_for == TakenFor::wishes) return c.order->has_wishes(asked) ? c.strategy == asked : c.keeps_all();
-  return (budget >= 0 && c.strategy == asked) || c.keeps_all();
+  return (budget >= 0 && c.strategy == asked) || c.strategy == nullptr;
 }
 
 // A strategy for wishes that is asked by name goes as low for a budget that it cannot meet as for one that it can.
@@ -171,6 +178,10 @@ void note_choice(const Choice& choice, Plan* plan) {
   plan->floor_bytes = choice.limits.floor < 0 ? plan->peak_bytes : std::min(choice.limits.floor, plan->peak_bytes);
   plan->keep_all_peak_bytes = choice.limits.keep_all_peak;
   plan->decisions = decisions_behind(c);
+  if (c.order->has_other_intervals()) {
+    plan->decisions.insert(plan->decisions.begin(), c.order->loops.begin(), c.order->loops.end());
+    plan->keep_all_cost_us = c.order->recorded_cost;
+  }
   plan->feasible = choice.budget < 0 || plan->peak_bytes <= choice.budget;
   if (!plan->feasible) plan->infeasible_reason = why_infeasible(*plan);
 }

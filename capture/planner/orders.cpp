@@ -59,7 +59,10 @@ std::unique_ptr<Order> with_parts(const Order& apart, int join_trials, const Par
   order->graph = apart.graph;
   order->nodes = apart.nodes;
   order->facts.graph = &order->graph;
-  order->facts.keep_all_cost = apart.facts.keep_all_cost - saved_by_parts(apart.facts, order->facts);
+  const double saved = saved_by_parts(apart.facts, order->facts);
+  order->facts.keep_all_cost = apart.facts.keep_all_cost - saved;
+  order->loops = apart.loops;
+  order->recorded_cost = apart.recorded_cost - saved;
   order->live_peak = order->facts.external_bytes + peak_without_clones(order->facts);
   return order;
 }

@@ -36,6 +36,10 @@ struct Order {
   std::vector<StrategyChoices> chosen;   // by strategy, as candidates.h fills it in
   std::deque<StrategyChoices> improved;  // by the strategies that improve on these; candidates point into it
 
+  std::vector<Decision> loops;  // the loops whose backward keeps fewer carried values than recorded (loop_intervals.h)
+  double recorded_cost = 0;     // of keeping everything with the recorded intervals; counts only where `loops` has any
+
+  bool has_other_intervals() const { return !loops.empty(); }
   bool has_wishes(const StrategyEntry* strategy = nullptr) const;  // this strategy, or any, honours wishes of the user
 };
 

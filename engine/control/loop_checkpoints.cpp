@@ -50,4 +50,23 @@ std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint) {
   return limited_sum({std::max(limited_sum({blocks, 1}), limited_sum({blocks - 1, std::min(length, trips)})), 1});
 }
 
+double passes_run_again(std::int64_t trips, std::int64_t checkpoint) {
+  if (trips <= 1) return 0;
+  if (checkpoint != kCheckpointLog) {
+    const std::int64_t length = schedule::block_length(trips, checkpoint), blocks = trips / length + (trips % length != 0);
+    return static_cast<double>(blocks - 1) * static_cast<double>(length - 1);
+  }
+  const auto all = static_cast<double>(trips);
+  if (trips > kMostCountedTrips) return all * static_cast<double>(schedule::snapshots(trips)) / 2;
+  double runs = 0;
+  walk_back(
+      trips, checkpoint, 0,
+      [&](int carry, std::int64_t) {
+        ++runs;
+        return carry;
+      },
+      [](int, std::int64_t) {});
+  return runs - (all - 1);
+}
+
 }  // namespace tapedeck

@@ -14,6 +14,11 @@ namespace tapedeck {
 // The largest number of carries that exist at once during walk_back, including the one that is being computed.
 std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint);
 
+// The number of times that walk_back runs a pass forward, beyond the trips - 1 runs that it needs if all carries are kept. For
+// kCheckpointLog with more than kMostCountedTrips passes it is an estimate.
+inline constexpr std::int64_t kMostCountedTrips = 4096;
+double passes_run_again(std::int64_t trips, std::int64_t checkpoint);
+
 namespace schedule {
 
 std::int64_t block_length(std::int64_t trips, std::int64_t checkpoint);

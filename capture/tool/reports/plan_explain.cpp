@@ -3,6 +3,7 @@
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 
 #include <tapedeck/capture/explain/explain_memory.h>
+#include <tapedeck/capture/planner/loop_intervals.h>
 
 #include <fmt/format.h>
 
@@ -68,12 +69,26 @@ std::string segments_explained(const Plan& p) {
   return text;
 }
 
+// The loops that no decision is about and whose backward cannot keep fewer carried values, each with the reason.
+std::string fixed_intervals(const Plan& p) {
+  std::string text;
+  for (NodeId n = 0; n < p.graph.node_count(); ++n) {
+    const Node& node = p.graph.nodes[n];
+    if (node.n_outputs == 0) continue;
+    const std::string name = p.graph.value_name(node.first_output);
+    const bool chosen = std::any_of(p.decisions.begin(), p.decisions.end(), [&](const Decision& d) { return d.value == name; });
+    const std::string why = chosen ? "" : why_interval_stays(p.graph, n);
+    if (!why.empty()) text += fmt::format("loop of %{} {}\n", name, why);
+  }
+  return text;
+}
+
 std::string choices_explained(const Plan& p) {
   std::string text = "choices, in order:\n";
   for (const Decision& d : p.decisions)
     text += fmt::format("  {:<28} {:>12} bytes off {:>5} steps for {:>9.1f} us, {} clones -> live peak {}\n      {}\n", d.value,
                         d.bytes, d.span, d.cost_us, d.clones, d.live_peak_bytes, d.reason);
-  return p.decisions.empty() ? "nothing is recomputed\n" : text;
+  return (p.decisions.empty() ? "nothing is recomputed\n" : text) + fixed_intervals(p);
 }
 
 // The first row is the explained plan, unless that plan recomputes. A rule earns the bytes that would be more without it.
