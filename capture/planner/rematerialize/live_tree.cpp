@@ -38,8 +38,13 @@ void LiveTree::add(NodeId first, NodeId last, std::int64_t bytes) {
     if (l & 1) apply(l++);
     if (h & 1) apply(--h);
   }
-  combine_above(low);
-  combine_above(high - 1);
+  // Where the ways up from both ends have met, they are one.
+  std::size_t left = low, right = high - 1;
+  for (; left / 2 != right / 2; left /= 2, right /= 2) {
+    combine(left / 2);
+    combine(right / 2);
+  }
+  combine_above(left);
 }
 
 std::int64_t LiveTree::most_below(std::size_t i, std::size_t first, std::size_t last, std::size_t low, std::size_t high) const {

@@ -28,14 +28,17 @@ PlanImprover::PlanImprover(const Facts& facts, std::uint64_t seed, PlanArchive* 
       forbidden_(facts.graph->values.size(), 0),
       live_(facts.graph->nodes.size(), 0),
       stages_over_(facts.graph->nodes.size() + 1, 0),
-      bytes_over_(facts.graph->nodes.size() + 1, 0) {}
+      bytes_over_(facts.graph->nodes.size() + 1, 0),
+      stages_over_before_(stages_over_),
+      bytes_over_before_(bytes_over_) {}
 
 void PlanImprover::go_to(const Changes& plan) { make_steps(steps_between(changes_of(schedule_), plan), &schedule_); }
 
-void PlanImprover::offer() {
+double PlanImprover::offer() {
   Changes changes = changes_of(schedule_);
   const double cost = cost_of(changes, facts_);
   archive_.offer(live_peak(), {cost, std::move(changes)});
+  return cost;
 }
 
 // ---- giving up ----
@@ -119,24 +122,29 @@ bool PlanImprover::try_options(const std::vector<GapOption>& options, Ways ways,
   return false;
 }
 
-// A choice counts if fewer bytes are over the bound after it, summed over the stages.
+// A choice counts if fewer bytes are over the bound after it, summed over the stages. If it does not, the sums from before it
+// are put back. That counts as work like measuring them again.
 bool PlanImprover::try_recipe(const Gap& gap, const Recipe& recipe, const Limit& limit) {
   const std::size_t before = schedule_.journal().size();
   const std::int64_t over = bytes_over_.back();
   give_up_.apply(gap, recipe);
+  stages_over_.swap(stages_over_before_);
+  bytes_over_.swap(bytes_over_before_);
   measure_excess(limit.bytes - 1);
   if (bytes_over_.back() < over) return true;
   schedule_.undo_to(before);
   schedule_.refresh();
-  measure_excess(limit.bytes - 1);
+  stages_over_.swap(stages_over_before_);
+  bytes_over_.swap(bytes_over_before_);
+  looked_at_ += static_cast<std::int64_t>(live_.size()) / 8;
   return false;
 }
 
 // ---- rounds ----
 
-void PlanImprover::clean_up(std::int64_t live_bytes) {
+double PlanImprover::clean_up(std::int64_t live_bytes) {
   take_back_all_within(live_bytes, facts_, &schedule_);
-  offer();
+  return offer();
 }
 
 void PlanImprover::take_back_some() {
@@ -194,8 +202,7 @@ void PlanImprover::improve(std::int64_t live_bytes, std::int64_t work_left) {
     for (ValueId v : forbidden_now_) forbidden_[v] = 0;
     forbidden_now_.clear();
     if (lowered) {
-      clean_up(live_bytes);
-      const double now = recomputed_cost();
+      const double now = clean_up(live_bytes);
       if (now <= cost + tolerance) {
         failures = now < cost - tolerance ? 0 : failures + 1;
         cost = now;

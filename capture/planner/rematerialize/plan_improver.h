@@ -34,8 +34,8 @@ class PlanImprover {
   // schedule as far as it came, if no value is left that helps.
   bool lower_to(std::int64_t live_bytes, double noise);
 
-  // Takes back whatever the bound leaves room for, and offers the outcome to the archive.
-  void clean_up(std::int64_t live_bytes);
+  // Takes back whatever the bound leaves room for, and offers the outcome to the archive. Returns what the outcome costs.
+  double clean_up(std::int64_t live_bytes);
 
   // Ruins and recreates the plan at hand until `work` is spent, or nothing has been won for long. REQUIRES: live_peak() <=
   // live_bytes.
@@ -58,7 +58,7 @@ class PlanImprover {
   void take_back_some();
   void give_up_some(std::int64_t live_bytes);
   double recomputed_cost() const { return cost_of(changes_of(schedule_), facts_); }
-  void offer();
+  double offer();
 
   const Facts& facts_;
   PlanArchive& archive_;
@@ -68,8 +68,9 @@ class PlanImprover {
   std::vector<char> forbidden_;         // by value: not given up again in this round, because its run was just taken back
   std::vector<ValueId> forbidden_now_;  // the values that are
   std::vector<std::int64_t> live_;      // by stage
-  std::vector<std::int64_t> stages_over_, bytes_over_;  // by stage: summed over the stages before it
-  std::int64_t looked_at_ = 0;                          // stages and gaps
+  std::vector<std::int64_t> stages_over_, bytes_over_;                // by stage: summed over the stages before it
+  std::vector<std::int64_t> stages_over_before_, bytes_over_before_;  // the same before the recipe that is being tried
+  std::int64_t looked_at_ = 0;                                        // stages and gaps
 };
 
 }  // namespace tapedeck
