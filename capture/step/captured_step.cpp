@@ -108,6 +108,7 @@ struct CapturedStep::Impl {
   std::unique_ptr<DimFamilies> families;  // if dimensions are named
   StepCounts counts;
   std::string difference;  // of two equal calls, with eager_fallback: the step is no program; empty: none was found
+  Site site = {};          // of the call under way, for errors of its capture
   int since_check = 0;     // calls that could replay, since the last check by check_every
   std::atomic<bool> busy{false};
 
@@ -130,7 +131,7 @@ struct CapturedStep::Impl {
   }
 
   CapturedRun record_once(Recording& r, const std::vector<Tensor>& inputs) {
-    CapturedRun run = run_captured(r, [&] { return recorder.record(inputs); });
+    CapturedRun run = run_captured(r, [&] { return recorder.record(inputs, site); });
     if (run.captured) ++counts.recordings;
     return run;
   }
@@ -198,7 +199,7 @@ struct CapturedStep::Impl {
   std::vector<Tensor> check(Recording& r, const std::vector<Tensor>& inputs) {
     CapturedRun run;
     if (r.captured->script) {
-      run = run_captured(r, [&] { return recorder.check(*r.captured, inputs); });
+      run = run_captured(r, [&] { return recorder.check(*r.captured, inputs, site); });
     } else {  // made from recordings at other sizes: the call is recorded and compared whole
       run = record_once(r, inputs);
       if (run.refusal.empty()) differs(*r.captured, &run);
@@ -294,8 +295,9 @@ struct CapturedStep::Impl {
 
   // ---- a call ----
 
-  std::vector<Tensor> call(const std::vector<Tensor>& inputs, Site site) {
+  std::vector<Tensor> call(const std::vector<Tensor>& inputs, Site at) {
     const OneCall one(busy);
+    site = at;
     const std::vector<std::string>& names = options.input_names;
     if (!names.empty() && names.size() != inputs.size())
       throw UsageError(error_text("capture",
@@ -322,7 +324,7 @@ struct CapturedStep::Impl {
   std::optional<ErrorText> undefined_input(const std::vector<Tensor>& inputs) const {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!inputs[i].defined())
-        return error_text("capture", fmt::format("input {} ('{}') of the step is undefined", i, recorder.input_name(i)), {});
+        return error_text("capture", fmt::format("input {} ('{}') of the step is undefined", i, recorder.input_name(i)), site);
     return std::nullopt;
   }
 

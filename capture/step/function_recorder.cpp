@@ -124,17 +124,17 @@ std::string FunctionRecorder::output_name(std::size_t i) const {
   return i < output_names_.size() ? output_names_[i] : fmt::format("out{}", i);
 }
 
-void FunctionRecorder::require_named(const std::vector<Tensor>& outputs) const {
+void FunctionRecorder::require_named(const std::vector<Tensor>& outputs, Site site) const {
   if (output_names_.empty() || output_names_.size() == outputs.size()) return;
   throw UsageError(error_text("capture",
                               fmt::format("the function gave {} result{}, and output_names has {}: {}", outputs.size(),
                                           outputs.size() == 1 ? "" : "s", output_names_.size(), fmt::join(output_names_, ", ")),
-                              {}));
+                              site));
 }
 
 // The function has run. `end` closes the capture; if that fails, the results of the run may stand without a graph.
-void FunctionRecorder::finish(Capture& capture, CapturedRun* run, const End& end) const {
-  require_named(run->outputs);
+void FunctionRecorder::finish(Capture& capture, CapturedRun* run, Site site, const End& end) const {
+  require_named(run->outputs, site);
   const bool graph_needed =
       refused_ == Refused::thrown || std::any_of(run->outputs.begin(), run->outputs.end(), gives_gradients);
   try {
@@ -147,11 +147,11 @@ void FunctionRecorder::finish(Capture& capture, CapturedRun* run, const End& end
   }
 }
 
-CapturedRun FunctionRecorder::run_captured(const std::vector<Tensor>& inputs, const End& end) const {
+CapturedRun FunctionRecorder::run_captured(const std::vector<Tensor>& inputs, Site site, const End& end) const {
   StandIns stand_ins(inputs);
   CapturedRun run;
   {
-    Capture capture("step");
+    Capture capture("step", site);
     capture.output_gradients();
     capture.compares_counts();
     capture.live_bytes_are_inputs();
@@ -164,23 +164,24 @@ CapturedRun FunctionRecorder::run_captured(const std::vector<Tensor>& inputs, co
       run.outputs = fn_(stand_ins.inside());
     }
     run.refusal = std::move(reads.first);
-    finish(capture, &run, end);
+    finish(capture, &run, site, end);
   }
   stand_ins.hand_back();
   return run;
 }
 
-CapturedRun FunctionRecorder::record(const std::vector<Tensor>& inputs) const {
-  CapturedRun run = run_captured(inputs, [](Capture& capture, CapturedRun& recorded) { recorded.captured = capture.finish(); });
+CapturedRun FunctionRecorder::record(const std::vector<Tensor>& inputs, Site site) const {
+  CapturedRun run =
+      run_captured(inputs, site, [](Capture& capture, CapturedRun& recorded) { recorded.captured = capture.finish(); });
   run.outputs = own_results(run.outputs, run.captured ? &*run.captured : nullptr, inputs);
   return run;
 }
 
-CapturedRun FunctionRecorder::check(const Captured& recording, const std::vector<Tensor>& inputs) const {
+CapturedRun FunctionRecorder::check(const Captured& recording, const std::vector<Tensor>& inputs, Site site) const {
   using Throws = StreamCheck::Throws;
   StreamCheck watch(*recording.script, refused_ == Refused::thrown ? Throws::at_once : Throws::at_the_end);
   const Scoped<RecordWatch*> watching(watch_of_captures(), &watch);
-  CapturedRun run = run_captured(inputs, [&](Capture& capture, CapturedRun& checked) {
+  CapturedRun run = run_captured(inputs, site, [&](Capture& capture, CapturedRun& checked) {
     try {
       watch.finish(*thread_state().tape, checked.outputs);
     } catch (const CaptureError& e) {

@@ -36,15 +36,17 @@ class FunctionRecorder {
   // Both run the function once. What it throws comes out, a CaptureError of an op that no capture allows too. With
   // Refused::noted a CaptureError comes out as well if results still have gradients to give and no graph can be made of the
   // run, or if backward inside has reached an input whose history began before the step.
-  CapturedRun record(const std::vector<Tensor>& inputs) const;
+  // `site` is the place of the call, for errors that belong to no op inside.
+  CapturedRun record(const std::vector<Tensor>& inputs, Site site) const;
   // The refusal is the first op that differs from the recording. REQUIRES: the recording has a script.
-  CapturedRun check(const Captured& recording, const std::vector<Tensor>& inputs) const;
+  CapturedRun check(const Captured& recording, const std::vector<Tensor>& inputs, Site site) const;
 
  private:
   using End = std::function<void(Capture&, CapturedRun&)>;
-  CapturedRun run_captured(const std::vector<Tensor>& inputs, const End& end) const;
-  void require_named(const std::vector<Tensor>& outputs) const;  // UsageError if there are names and they are not as many
-  void finish(Capture& capture, CapturedRun* run, const End& end) const;
+  CapturedRun run_captured(const std::vector<Tensor>& inputs, Site site, const End& end) const;
+  void require_named(const std::vector<Tensor>& outputs,
+                     Site site) const;  // UsageError if there are names and they are not as many
+  void finish(Capture& capture, CapturedRun* run, Site site, const End& end) const;
 
   StepFunction fn_;
   std::vector<std::string> input_names_, output_names_;

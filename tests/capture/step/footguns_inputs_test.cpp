@@ -91,10 +91,14 @@ TEST(Footguns, NamesAreAsManyAsInputsAndResults) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(values(step({t, t})[0]), Floats{6});
   options.output_names = {"sum", "difference"};
   CapturedStep two = capture(add, options);
-  EXPECT_MENTIONS(message_of<UsageError>([&] {
-                    two({t, t});
-                  }),
-                  "the function gave 1 result, and output_names has 2: sum, difference");
+  EXPECT_MENTIONS(
+      message_of<UsageError>([&] {
+        two({t, t});
+      }),
+      "the function gave 1 result, and output_names has 2: sum, difference (tests/capture/step/footguns_inputs_test.cpp:");
+  CapturedStep writes = capture([](const Tensors& in) -> Tensors { return {add_(in[0], 1)}; });
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { writes({tensor({3})}); }),
+                  "write to a copy (tests/capture/step/footguns_inputs_test.cpp:");
   options.input_names = {"x", "x"};
   EXPECT_MENTIONS(message_of<UsageError>([&] { capture(add, options); }), "input_names has the name 'x' more than once");
 }
