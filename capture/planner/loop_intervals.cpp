@@ -9,6 +9,7 @@
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ops/control.h>
+#include <tapedeck/kernels/checked_math.h>
 
 #include <fmt/format.h>
 
@@ -67,7 +68,8 @@ std::vector<std::int64_t> intervals_for(std::int64_t trips) {
 // plans that have the bytes.
 std::vector<Way> ways_of(std::int64_t trips, std::int64_t recorded, std::int64_t entry_bytes) {
   const auto way = [&](std::int64_t checkpoint) {
-    return Way{checkpoint, entry_bytes * tape_entries(trips, checkpoint), passes_run_again(trips, checkpoint)};
+    return Way{checkpoint, limited_product({entry_bytes, tape_entries(trips, checkpoint)}),
+               passes_run_again(trips, checkpoint)};
   };
   const Way first = way(recorded);
   std::vector<Way> others;
