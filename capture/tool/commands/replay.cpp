@@ -404,6 +404,13 @@ std::vector<ExpectedCheck> compared(const std::vector<ExpectedValue>& expected, 
   return checks;
 }
 
+// Ctrl-C ended a --loop. The step under way may be half done, so nothing but the summary is left.
+int tell_interrupted(const ReplayOptions& options, const ReplaySummary& summary) {
+  answer(options.json ? replay_report(summary) : replay_text(options.file, summary));
+  std::fprintf(stderr, "tapedeck: interrupted after %lld steps; no file was written\n", static_cast<long long>(summary.steps));
+  return kInterrupted;
+}
+
 int run(const ReplayOptions& options) {
   const StopAtInterrupt stop;
   check_options(options);
@@ -455,6 +462,7 @@ int run(const ReplayOptions& options) {
   summary.observed_peak_bytes = executor.observed_peak_bytes();
   summary.resident_peak_bytes = resident_peak_bytes();
   time_summary(&summary);
+  if (summary.interrupted) return tell_interrupted(options, summary);
   if (options.check_eager) check.report(executor, options, threads, &summary);
   const std::vector<NamedTensor> values =
       options.outputs.empty() && expected.empty() ? std::vector<NamedTensor>() : steps.values();

@@ -109,6 +109,7 @@ void ReplaySteps::run(ReplaySummary* summary) {
   const bool loops = options_.loop_s > 0;
   const auto loop_done = [&] { return ms_since(began) / 1000 / options_.loop_s; };
   for (std::int64_t s = 0; loops ? s == 0 || loop_done() < 1 : s < options_.steps; ++s) {
+    if (interrupted() && loops && s > 0) break;
     if (interrupted()) throw Cancelled("interrupted");
     if (s > 0) feed(s);
     seen_.clear();
@@ -118,12 +119,18 @@ void ReplaySteps::run(ReplaySummary* summary) {
       progress.at(loops ? std::min(loop_done(), 1.0) : (static_cast<double>(s) + done) / static_cast<double>(options_.steps));
     };
     const Clock::time_point begin = Clock::now();
-    run_step(is_last, how, summary);
+    try {
+      run_step(is_last, how, summary);
+    } catch (const Cancelled&) {
+      if (!loops || s == 0) throw;
+      break;
+    }
     summary->step_ms.push_back(ms_since(begin));
     tell(s + 1, summary);
     if (options_.after_step) options_.after_step(inputs_);
   }
   summary->steps = static_cast<std::int64_t>(summary->step_ms.size());
+  summary->interrupted = loops && interrupted();
   summary->until = options_.until;
 }
 

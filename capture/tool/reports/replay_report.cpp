@@ -109,6 +109,7 @@ std::string replay_report(const ReplaySummary& s) {
   j["device"] = s.device;
   j["threads"] = s.threads;
   j["steps"] = s.steps;
+  if (s.interrupted) j["interrupted"] = true;
   j["planned_peak_bytes"] = s.planned_peak_bytes;
   j["observed_peak_bytes"] = s.observed_peak_bytes;
   j["resident_peak_bytes"] = s.resident_peak_bytes >= 0 ? Json(s.resident_peak_bytes) : Json(nullptr);
@@ -138,7 +139,8 @@ std::string replay_text(const std::string& path, const ReplaySummary& s) {
                       human_size(s.observed_peak_bytes));
   if (s.resident_peak_bytes >= 0)
     text += fmt::format("  resident peak  {}, all of this process\n", human_size(s.resident_peak_bytes));
-  text += fmt::format("  step           median {:.3f} ms, min {:.3f}, max {:.3f}\n", s.median_ms, s.min_ms, s.max_ms);
+  text += fmt::format("  step           median {:.3f} ms, min {:.3f}, max {:.3f}{}\n", s.median_ms, s.min_ms, s.max_ms,
+                      s.steps == 1 ? "; a first step also sets up kernel libraries" : "");
   for (const auto& [phase, ms] : s.phase_ms)
     text += fmt::format("  {:<14} {:.3f} ms in the last step\n", phase_name(phase), ms);
   if (!s.until.empty()) text += fmt::format("  until          the last step stopped behind '{}'\n", s.until);

@@ -51,6 +51,7 @@ struct ReplaySummary {
   std::string device;
   int threads = 0;
   std::int64_t steps = 0;
+  bool interrupted = false;  // Ctrl-C ended a --loop: the numbers are of the steps before it, and no file was written
   std::int64_t planned_peak_bytes = 0;
   std::int64_t observed_peak_bytes = 0;
   std::int64_t resident_peak_bytes = -1;  // of the process, until the last step; -1: not known

@@ -15,6 +15,12 @@ for threads in 1 2; do
   cmp -s m.tape before.tape || fail "the file it read has changed"
 done
 
+# A --loop keeps the numbers of the steps until then.
+"$tool" replay m.tape --loop 1000 --json --save s.tape > out 2> err & pid=$!
+interrupt $pid
+[ $code = 130 ] || fail "interrupted replay --loop exited $code: $(head -c 300 err)"
+said 'interrupted after'; answered '"interrupted": true'; [ "$(number steps)" -ge 1 ] || fail "$(head -c 300 out)"; absent s.tape
+
 # In a loop that would never end, and in commands that wait for the rest of their text or record a large model.
 cat > endless.graph << 'G'
 graph endless(%x: f32[1]) {
