@@ -167,7 +167,9 @@ struct Plan {
   std::int64_t keep_all_peak_bytes = 0;
   double cost_us = 0;  // model cost of all nodes run
   double keep_all_cost_us = 0;
-  double cost_lower_bound_us = 0;     // no plan that fits budget_bytes costs less, in any order of nodes; 0: not worked out
+  // No plan that fits budget_bytes costs less, in any order of nodes; where bound_from names an order of first runs, none whose
+  // first runs are in that order. 0: not worked out.
+  double cost_lower_bound_us = 0;
   std::string bound_from;             // how that bound was got; empty: not worked out
   double solve_ms = 0;                // how long planning took; equal plans may differ in it
   std::int32_t nodes = 0;             // clones counted
