@@ -47,8 +47,8 @@ enum class CaptureMode : std::uint8_t {
 struct CapturedStepOptions {
   PlanOptions plan = {};
   ExecutorOptions executor = {};
-  // One name for each input and each result, or none at all: then in0, in1, ... and out0, out1, ... A name that stands twice is
-  // a UsageError of capture(), and a call with another number of inputs or results one of the call.
+  // Each list has one name for each input or result, or is empty: then the names are in0, in1, ... or out0, out1, ... capture()
+  // throws UsageError for a name that stands twice, and a call throws it for another number of inputs or results.
   std::vector<std::string> input_names = {}, output_names = {};
   CaptureMode mode = CaptureMode::replay;
   int check_every = 0;        // N: of the calls that could replay, every N-th is checked as in CaptureMode::checked; 0: none

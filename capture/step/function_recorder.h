@@ -45,7 +45,7 @@ class FunctionRecorder {
   using End = std::function<void(Capture&, CapturedRun&)>;
   CapturedRun run_captured(const std::vector<Tensor>& inputs, Site site, const End& end) const;
   void require_named(const std::vector<Tensor>& outputs,
-                     Site site) const;  // UsageError if there are names and they are not as many
+                     Site site) const;  // UsageError if output_names has another number of names
   void finish(Capture& capture, CapturedRun* run, Site site, const End& end) const;
 
   StepFunction fn_;

@@ -6,7 +6,7 @@
 //     program: is there a plan of 995 us or less?   no: the plan is proven;  yes: here it is;  the search ended: a gap is left
 //
 // The relaxation of the program, in which a node may run by half, answers first: it takes a fraction of a second, and often
-// costs more than the plan known.
+// costs more than the known plan.
 // A node that costs more than the cheapest plan known does not run again, so a good plan makes the program small.
 #include <tapedeck/capture/planner/rematerialize/cost_bound.h>
 #include <tapedeck/capture/planner/rematerialize/recompute_program.h>
@@ -72,7 +72,7 @@ class Exact {
  private:
   double margin() const { return step_ > 0 ? step_ : kSame * facts_.keep_all_cost; }
   double cost_unit() const { return step_ > 0 ? step_ : std::max(facts_.keep_all_cost * 1e-4, 1e-9); }
-  double worth() const { return known_ - margin(); }  // a plan that costs more than this is no better than the plan known
+  double worth() const { return known_ - margin(); }  // a plan that costs more than this is no better than the known plan
 
   ProgramLimits limits(const IntegerProgram& program) const {
     ProgramLimits limits;
@@ -82,7 +82,8 @@ class Exact {
     return limits;
   }
 
-  // What is proven where no plan is worth it: the plan known is the cheapest, or as near to it as was asked for.
+  // The bound that is proven when the program has no answer of at most worth(): with costs in whole steps the known plan is the
+  // cheapest, otherwise no plan costs less than worth().
   double nothing_better() const { return step_ > 0 ? known_ : worth(); }
 
   // The microseconds of a bound on the cost of the program. Costs of plans are whole numbers of steps.
@@ -95,7 +96,7 @@ class Exact {
     return fmt::format("{}{} for the recorded order of first runs", least == kNoLimit ? "no plan fits: " : "", from);
   }
 
-  // The answer of a solver is a claim. Wishes may forbid what it keeps.
+  // The schedule checks the answer of the solver again, and the user's wishes may forbid values that the answer keeps.
   void add_point(const Changes& changes, Choices* choices) const {
     Schedule schedule(facts_);
     make_steps(changes, &schedule);

@@ -45,15 +45,15 @@ struct ProgramLimits {
 
 struct ProgramAnswer {
   std::vector<double> columns;  // empty: no answer was found
-  double least_cost = 0;        // no answer costs less, REQUIRES costs of at least 0; infinity: there is none that is worth it
-  bool is_proven = false;       // the answer is the cheapest one, or there is none that is worth it
+  double least_cost = 0;        // no answer costs less, REQUIRES costs of at least 0; infinity: no answer costs at most `worth`
+  bool is_proven = false;       // the answer is the cheapest one, or no answer costs at most `worth`
 };
 
 // Whether Tapedeck is built with CBC. Without it, the functions below throw UsageError, which names the package.
 bool has_program_solver();
 void require_program_solver();
 
-// A function of its arguments, but for being cancelled.
+// Equal arguments give equal answers. Throws Cancelled if the caller cancels.
 ProgramAnswer solve(const IntegerProgram& program, const ProgramLimits& limits, const Watch& watch);
 
 // The least cost if columns need not be whole; infinity if there is no answer.

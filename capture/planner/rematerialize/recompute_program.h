@@ -10,7 +10,7 @@
 //
 //     least          the costs of all runs with i < t
 //     flow           keep[t,v] + run[t,maker of v] = the sum of free[t,v,k] over k + keep[t+1,v]
-//     operands       run[t,j] <= what of v is there before j: keep[t,v] + run[t,maker of v] - free[t,v,k], k < j
+//     operands       run[t,j] <= the copies of v that are there before j: keep[t,v] + run[t,maker of v] - free[t,v,k], k < j
 //     free           free[t,v,k] <= run[t,k]
 //     bytes          alive[t,next k] = alive[t,k] + bytes that k makes - bytes that go after k
 //     budget         alive[t,k] + what k makes and its workspace - operands that its results take over <= budget

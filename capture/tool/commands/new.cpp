@@ -57,7 +57,7 @@ class NewFolder {
   explicit NewFolder(const std::filesystem::path& path) : path_(path) {
     std::error_code error;
     if (std::filesystem::exists(path, error))
-      throw FileError(fmt::format("{}: it is there already; give a name that no file or folder has", path.string()));
+      throw FileError(fmt::format("{}: it is there already; give a name that no file and no folder has", path.string()));
     if (!std::filesystem::create_directory(path, error))
       throw FileError(fmt::format("{}: cannot make the folder: {}", path.string(), error.message()));
   }
