@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -22,13 +23,13 @@ constexpr std::size_t kMostRefusals = 8;
 
 class OutcomeFinder {
  public:
-  OutcomeFinder(const Graph& captured, const PlanOptions& options)
-      : captured_(captured), options_(options), passes_({.level = options.level}, Looks::at_none) {
-    passes_.cancel_by(options.cancel);
-    prepared_ = prepare(captured, &passes_, options.sharing);
-    check_wishes_name_something(options.wishes, captured, prepared_);
-    wished_ = find_wished(prepared_, options.wishes);
-    obstacles_ = wished_clones(prepared_, options).obstacles;
+  OutcomeFinder(const Graph& captured, PlanOptions options)
+      : captured_(captured), options_(std::move(options)), passes_({.level = options_.level}, Looks::at_none) {
+    passes_.cancel_by(options_.cancel);
+    prepared_ = prepare(captured, &passes_, options_.sharing);
+    check_wishes_name_something(options_.wishes, captured, prepared_);
+    wished_ = find_wished(prepared_, options_.wishes);
+    obstacles_ = wished_clones(prepared_, options_).obstacles;
     for (const Node& node : captured.nodes)
       if (node.origin.clone) repeated_.insert(node.origin.of.str());
   }
@@ -77,7 +78,7 @@ class OutcomeFinder {
   }
 
   const Graph& captured_;
-  const PlanOptions& options_;
+  const PlanOptions options_;  // with the wishes of the program
   PassRunner passes_;
   Graph prepared_;
   WishedValues wished_;
@@ -101,21 +102,32 @@ std::string cost_text(const WithoutWish& without, const Plan& plan) {
                                                        : "; without it the budget cannot be met");
 }
 
+Graph without_marks(Graph graph, WishKind kind) {
+  const NodeWish gone = kind == WishKind::keep ? NodeWish::keep : NodeWish::recompute;
+  for (Node& node : graph.nodes)
+    if (node.origin.wish == gone) node.origin.wish = NodeWish::none;
+  return graph;
+}
+
 }  // namespace
 
 std::vector<WishOutcome> wish_outcomes(const Graph& captured, const PlanOptions& options) {
-  if (options.wishes.empty()) return {};
-  check_wishes(options.wishes);
-  return OutcomeFinder(captured, options).find();
+  PlanOptions all = options;
+  all.wishes = with_program_wishes(captured, options.wishes);
+  if (all.wishes.empty()) return {};
+  check_wishes(all.wishes);
+  return OutcomeFinder(captured, std::move(all)).find();
 }
 
 void add_wish_costs(const Graph& captured, const PlanOptions& options, const Plan& plan, std::vector<WishOutcome>* outcomes) {
   for (std::size_t w = 0; w < outcomes->size(); ++w) {
     PlanOptions other = options;
-    other.wishes.erase(other.wishes.begin() + static_cast<std::ptrdiff_t>(w));
+    const Wish& wish = (*outcomes)[w].wish;
+    if (const auto at = std::find(other.wishes.begin(), other.wishes.end(), wish); at != other.wishes.end())
+      other.wishes.erase(at);
     other.budget = plan.budget_bytes;
     other.budget_percent = -1;
-    const Plan without = make_plan(captured, other);
+    const Plan without = make_plan(is_of_program(wish) ? without_marks(captured, wish.kind) : captured, other);
     (*outcomes)[w].without = {{without.feasible, without.peak_bytes, without.floor_bytes, without.cost_us}};
   }
 }

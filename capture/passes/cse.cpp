@@ -100,6 +100,8 @@ Graph cse(Graph graph) {
     const Node &node = graph.nodes[n], &kept = graph.nodes[equals[n]];
     for (std::int32_t i = 0; i < node.n_outputs; ++i)
       rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
+    NodeWish& wish = rewriter.graph().nodes[rewriter.graph().values[rewriter.at(kept.first_output)].node].origin.wish;
+    if (wish == NodeWish::none) wish = node.origin.wish;
   }
   return rewriter.finish();
 }

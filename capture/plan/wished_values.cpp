@@ -17,14 +17,15 @@ namespace tapedeck {
 
 namespace {
 
-enum class Looks : std::uint8_t { name, module, op, trait, region };
-constexpr std::string_view kKinds[] = {"name", "module", "op", "trait", "region"};
+enum class Looks : std::uint8_t { name, module, op, trait, region, note };
+constexpr std::string_view kKinds[] = {"name", "module", "op", "trait", "region", "note"};
 
 struct Pattern {
   Looks looks = Looks::name;
   std::string text;          // the pattern of a name, a module path or the name of an op
   std::uint32_t traits = 0;  // of a trait
   std::int32_t region = kNone;
+  NodeWish note = NodeWish::none;
 };
 
 [[noreturn]] void refuse(const Wish& wish, const std::string& fault) {
@@ -48,12 +49,18 @@ std::int32_t region_of(const Wish& wish, std::string_view text) {
   return number;
 }
 
+NodeWish note_of(const Wish& wish, std::string_view word) {
+  for (NodeWish note : {NodeWish::keep, NodeWish::recompute})
+    if (word == wish_name(note)) return note;
+  refuse(wish, fmt::format("'{}' is neither keep nor recompute", word));
+}
+
 Looks kind_of(const Wish& wish, std::string_view word) {
   const auto known = std::find(std::begin(kKinds) + 1, std::end(kKinds), word);
   if (known != std::end(kKinds)) return static_cast<Looks>(known - std::begin(kKinds));
   const std::vector<std::string_view> kinds(std::begin(kKinds) + 1, std::end(kKinds));
   const std::string near = did_you_mean(word, kinds);
-  refuse(wish, fmt::format("'{}:' is none of module:, op:, trait: and region:{}", word,
+  refuse(wish, fmt::format("'{}:' is none of module:, op:, trait:, region: and note:{}", word,
                            near.empty() ? "; in the name of a value, write `?` for a colon" : near));
 }
 
@@ -69,6 +76,7 @@ Pattern parse(const Wish& wish) {
   if (text.empty()) refuse(wish, "the pattern names nothing");
   if (pattern.looks == Looks::trait) pattern.traits = trait_of(wish, text);
   if (pattern.looks == Looks::region) pattern.region = region_of(wish, text);
+  if (pattern.looks == Looks::note) pattern.note = note_of(wish, text);
   pattern.text = text;
   return pattern;
 }
@@ -91,6 +99,8 @@ bool names_node(const Pattern& pattern, const Node& node) {
       return node.op->is(pattern.traits);
     case Looks::region:
       return node.origin.region == pattern.region;
+    case Looks::note:
+      return node.origin.wish == pattern.note;
     default:
       return false;
   }
@@ -120,12 +130,34 @@ std::set<std::string> words_of(const Graph& graph, Looks looks) {
   return words;
 }
 
-constexpr const char* kNouns[] = {"no value has such a name", "no module has such a path", "no node has such an op",
-                                  "no node has this trait", "there is no such checkpoint region"};
+Wish wish_of_program(NodeWish note) {
+  return {note == NodeWish::keep ? WishKind::keep : WishKind::recompute, fmt::format("note:{}", wish_name(note))};
+}
+
+constexpr const char* kNouns[] = {
+    "no value has such a name", "no module has such a path",          "no node has such an op",
+    "no node has this trait",   "there is no such checkpoint region", "the program marks no node so"};
 
 }  // namespace
 
+bool is_of_program(const Wish& wish) {
+  return wish == wish_of_program(NodeWish::keep) || wish == wish_of_program(NodeWish::recompute);
+}
+
+std::vector<Wish> with_program_wishes(const Graph& graph, const std::vector<Wish>& wishes) {
+  std::vector<Wish> all;
+  for (NodeWish note : {NodeWish::keep, NodeWish::recompute}) {
+    const bool marked =
+        std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.origin.wish == note; });
+    const Wish wish = wish_of_program(note);
+    if (marked && std::find(wishes.begin(), wishes.end(), wish) == wishes.end()) all.push_back(wish);
+  }
+  all.insert(all.end(), wishes.begin(), wishes.end());
+  return all;
+}
+
 std::string wish_text(const Wish& wish) {
+  if (is_of_program(wish)) return fmt::format("[{}] in the program", wish.pattern.substr(wish.pattern.find(':') + 1));
   return fmt::format("--{} {}", wish.kind == WishKind::keep ? "keep" : "recompute", wish.pattern);
 }
 

@@ -31,7 +31,12 @@ void check_wishes(const std::vector<Wish>& wishes);
 // The error for a pattern that names nothing in the graph: it says so, and suggests the names that are near.
 std::string describe_unmatched(const Graph& graph, const Wish& wish);
 
-// The option of the command line that states such a wish: "--keep h*".
+// The wishes with those that the program states by marks on its nodes (wishes.h) put before them, unless they are there. A
+// graph without marks leaves the list as it is.
+std::vector<Wish> with_program_wishes(const Graph& graph, const std::vector<Wish>& wishes);
+bool is_of_program(const Wish& wish);  // one of those
+
+// The option of the command line that states such a wish: "--keep h*". Of the program's own: "[keep] in the program".
 std::string wish_text(const Wish& wish);
 
 }  // namespace TAPEDECK_API

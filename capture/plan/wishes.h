@@ -19,6 +19,11 @@ enum class WishKind : std::uint8_t {
 //   op:NAME        the values that the op of that name makes
 //   trait:NAME     the values made by ops of that trait
 //   region:NUMBER  the values made in that checkpoint region
+//   note:WISH      the values of the nodes that the program itself marks so: by `[keep]` or `[recompute]` in the text of the
+//                  graph, or by keep() and recompute() (engine/eager/checkpoint.h)
+//
+// The marks of the program are wishes that come before all others: `--keep note:keep` and `--recompute note:recompute`. So a
+// wish of the options that names a marked value wins over its mark.
 struct Wish {
   WishKind kind = WishKind::keep;
   std::string pattern;

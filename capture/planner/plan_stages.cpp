@@ -33,6 +33,12 @@ bool checks_plans() {
 #endif
 }
 
+// The same options with the wishes that marks in the graph state.
+PlanOptions with_marks(PlanOptions options, const Graph& graph) {
+  options.wishes = with_program_wishes(graph, options.wishes);
+  return options;
+}
+
 // The same options with the budget in bytes.
 PlanOptions in_bytes(PlanOptions options, std::int64_t budget) {
   options.budget = budget;
@@ -87,10 +93,10 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
     : PlanStages(captured, options, look_for, checks_plans() ? Looks::at_each : Looks::at_none) {}
 
 PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFor look_for, Looks looks)
-    : captured_(captured), options_(options), planning_(options, look_for, looks), bounds_(planning_) {
+    : captured_(captured), options_(with_marks(options, captured)), planning_(options_, look_for, looks), bounds_(planning_) {
   // Prepare: verify the graph, name its values, run the passes, add the copies that updates and outputs need.
-  Graph graph = prepare(captured, &planning_.passes, options.sharing);
-  check_wishes_name_something(options.wishes, captured, graph);
+  Graph graph = prepare(captured, &planning_.passes, options_.sharing);
+  check_wishes_name_something(options_.wishes, captured, graph);
 
   // Wish: the values that the user wants computed again are, before any choice is made.
   wished_ = write_wishes(std::move(graph), &planning_);

@@ -14,7 +14,7 @@ namespace tapedeck {
 
 class PlanStages {
  public:
-  // Everything that no budget changes. Both references outlive this object. Throws as make_plan. Only what has looked for
+  // Everything that no budget changes. The graph outlives this object. Throws as make_plan. Only what has looked for
   // budgets may be asked for one.
   PlanStages(const Graph& captured, const PlanOptions& options, LookFor look_for);
 
@@ -32,7 +32,7 @@ class PlanStages {
   Plan plan_in_stages(std::int64_t budget, Strategy strategy);
 
   const Graph& captured_;
-  const PlanOptions& options_;
+  const PlanOptions options_;  // with the wishes of the program
   Planning planning_;
   Recomputed wished_;  // its graph is the first order's by now
   Limits limits_;

@@ -1,8 +1,26 @@
 #include <tapedeck/engine/eager/checkpoint.h>
 
+#include <tapedeck/engine/eager/recorder.h>
+
 #include <optional>
 
 namespace tapedeck {
+
+namespace {
+
+const Tensor& mark(const Tensor& x, NodeWish wish) {
+  if (!x.defined()) return x;
+  Recorder& tape = *thread_state().tape;
+  if (!tape.owns(*x.impl())) return x;
+  const NodeId maker = tape.graph.values[tape.bound_value(*x.impl())].node;
+  if (maker != kNone) tape.graph.nodes[maker].origin.wish = wish;
+  return x;
+}
+
+}  // namespace
+
+Tensor keep(const Tensor& x) { return mark(x, NodeWish::keep); }
+Tensor recompute(const Tensor& x) { return mark(x, NodeWish::recompute); }
 
 std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()>& fn, const std::string& name) {
   std::vector<Tensor> results;

@@ -1,4 +1,5 @@
-// Checkpoint regions with several results, and with a name. checkpoint() in tape.h says what a region is.
+// Checkpoint regions with several results, and with a name, and marks for single values. checkpoint() in tape.h says what a
+// region is.
 #pragma once
 
 #include <tapedeck/engine/eager/tape.h>
@@ -17,5 +18,15 @@ namespace tapedeck TAPEDECK_API {
 //     const std::vector<Tensor> qkv = checkpoint([&] { return std::vector<Tensor>{wq(x), wk(x), wv(x)}; }, "projections");
 std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()>& fn, const std::string& name = {});
 Tensor checkpoint(const std::function<Tensor()>& fn, const std::string& name);
+
+// Mark the op that made the tensor, inside or outside of a checkpoint region, and return the same tensor: plans of a capture
+// keep what the op made and never compute it again, or do not keep it between its readers and compute it again where that is
+// possible. The graph of the capture has the mark as the note `[keep]` or `[recompute]`; a later mark replaces an earlier one.
+// Marks change no values, and nothing of how eager code runs. A tensor that no op of the open tape made (an input, a parameter,
+// an undefined tensor) is returned without a mark.
+//     Tensor h = keep(matmul(x, w));
+//     Tensor y = neg(recompute(exp(h)));
+Tensor keep(const Tensor& x);
+Tensor recompute(const Tensor& x);
 
 }  // namespace TAPEDECK_API

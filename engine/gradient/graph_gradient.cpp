@@ -311,7 +311,7 @@ void Generator::copy_recorded(Rewriter* to, NodeId n, NodeId twin) {
   if (node.origin.phase == Phase::backward && of.n_outputs > 0)
     node.origin.twin = Name(g.value_name(to->at(of.first_output)));
   else
-    node.origin.region = of.origin.region;
+    node.origin.region = of.origin.region, node.origin.wish = of.origin.wish;
 }
 
 GraphGradient Generator::lay_out() {

@@ -98,8 +98,8 @@ bool same_text(const Literal* a, const Literal* b) {
 }
 
 bool same_origin(const Origin& a, const Origin& b) {
-  return a.phase == b.phase && a.clone == b.clone && a.region == b.region && a.twin == b.twin && a.of == b.of &&
-         a.path == b.path && a.site == b.site;
+  return a.phase == b.phase && a.clone == b.clone && a.wish == b.wish && a.region == b.region && a.twin == b.twin &&
+         a.of == b.of && a.path == b.path && a.site == b.site;
 }
 
 bool same_fields(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
@@ -289,6 +289,7 @@ void hash_type(Hash& h, const Type& type) {
 
 void hash_origin(Hash& h, const Origin& o) {
   h.word(static_cast<std::uint64_t>(o.phase) << 1 | static_cast<std::uint64_t>(o.clone));
+  h.word(static_cast<std::uint64_t>(o.wish));
   h.word(static_cast<std::uint64_t>(o.region));
   h.text(o.twin);
   h.text(o.of);

@@ -26,6 +26,11 @@ const char* role_name(Role role) {
   return names[static_cast<int>(role)];
 }
 
+const char* wish_name(NodeWish wish) {
+  constexpr const char* names[] = {"none", "keep", "recompute"};
+  return names[static_cast<int>(wish)];
+}
+
 // ---- reading ----
 
 const Literal* Graph::literal(const Node& n) const {
@@ -260,6 +265,7 @@ NodeId Rewriter::clone(NodeId n, std::span<const ValueId> new_inputs, std::span<
     if (origin.of.empty()) origin.of = Name("_");
   }
   origin.clone = true;
+  origin.wish = NodeWish::none;
   const std::size_t first_input = to_.refs.size();
   to_.refs.insert(to_.refs.end(), new_inputs.begin(), new_inputs.end());
   const std::size_t first_after = to_.refs.size();

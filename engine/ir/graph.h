@@ -40,20 +40,25 @@ inline constexpr int kMaxNesting = 32;  // the deepest nesting of regions in reg
 inline constexpr std::int64_t kMaxInlineConstant = 16;
 
 enum class Phase : std::uint8_t { forward, backward, update };
+// What the program itself asks of the values that a node makes (capture/plan/wishes.h): plans never compute them again, or
+// do not keep them between their readers.
+enum class NodeWish : std::uint8_t { none, keep, recompute };
 enum class Role : std::uint8_t { none, input, parameter, moment, statistic, counter, rng };
 
-const char* phase_name(Phase phase);  // for example "forward"
-const char* role_name(Role role);     // for example "parameter"
+const char* phase_name(Phase phase);   // for example "forward"
+const char* role_name(Role role);      // for example "parameter"
+const char* wish_name(NodeWish wish);  // for example "keep"
 
 // The origin of a node. These notes survive every pass. Erasing them changes no result.
 struct Origin {
   Phase phase = Phase::forward;
-  bool clone = false;           // a copy of an earlier node that recomputes its result; CSE does not merge it
-  std::int32_t region = kNone;  // checkpoint region
-  Name twin;                    // of a backward node: the first output's name of the forward node that it differentiates
-  Name of;                      // of a clone: the first output's name of the node that it repeats
-  Name path;                    // module path, "fc1"
-  Name site;                    // the place of the user's call, "train.cpp:12"
+  bool clone = false;              // a copy of an earlier node that recomputes its result; CSE does not merge it
+  NodeWish wish = NodeWish::none;  // a clone that a pass makes does not take it over
+  std::int32_t region = kNone;     // checkpoint region
+  Name twin;                       // of a backward node: the first output's name of the forward node that it differentiates
+  Name of;                         // of a clone: the first output's name of the node that it repeats
+  Name path;                       // module path, "fc1"
+  Name site;                       // the place of the user's call, "train.cpp:12"
 };
 
 // One application of an op. A node has a fixed size; its lists lie in the pools of the graph.

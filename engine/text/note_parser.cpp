@@ -5,6 +5,7 @@
 #include <tapedeck/engine/text/note_parser.h>
 
 #include <tapedeck/engine/text/literal_text.h>
+#include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
 
@@ -52,8 +53,8 @@ T parse_one_of(Lexer& lex, const T (&known)[N], const char* (*name)(T), const ch
   lex.fail(token.at, fmt::format("unknown {} '{}'; known are: {}", what, token.text, all));
 }
 
-// Calls `read(key)` for every note up to the closing bracket. The '=' after the key is already consumed. If read() returns
-// false, the value of the note is skipped.
+// Calls `read(key, has_value)` for every note up to the closing bracket. The '=' after the key is already consumed. If read()
+// returns false, the value of the note is skipped.
 template <class Read>
 void for_each_note(Lexer& lex, Read read) {
   lex.expect('[', "before notes");
@@ -64,7 +65,7 @@ void for_each_note(Lexer& lex, Read read) {
       if (std::find(seen.begin(), seen.end(), key.text) != seen.end())
         lex.fail(key.at, fmt::format("the note '{}' is given twice", key.text));
       const bool has_value = lex.take_if('=');
-      if (read(key))
+      if (read(key, has_value))
         seen.push_back(key.text);
       else if (has_value)
         skip_note(lex);
@@ -105,12 +106,26 @@ bool parse_flag(Lexer& lex) {
   return value;
 }
 
+// `keep` and `recompute` are words without a value. A word that is nearly one of them is a slip, and no note of another tool.
+bool parse_wish(Lexer& lex, const Token& key, bool has_value, NodeWish* wish) {
+  const bool keep = key.text == "keep";
+  if (!keep && key.text != "recompute") {
+    const std::string near = has_value ? "" : did_you_mean(key.text, {"keep", "recompute"});
+    if (!near.empty()) lex.fail(key.at, fmt::format("unknown note '{}'{}", key.text, near));
+    return false;
+  }
+  if (has_value) lex.fail(key.at, fmt::format("the note '{}' has no value", key.text));
+  if (*wish != NodeWish::none) lex.fail(key.at, "a node is marked either 'keep' or 'recompute', not both");
+  *wish = keep ? NodeWish::keep : NodeWish::recompute;
+  return true;
+}
+
 }  // namespace
 
 void parse_notes(Lexer& lexer, const Symbols& symbols, ParsedNotes* notes) {
   Origin& origin = notes->origin;
   bool clone_said = false;
-  for_each_note(lexer, [&](const Token& key) {
+  for_each_note(lexer, [&](const Token& key, bool has_value) {
     if (key.text == "phase")
       origin.phase = parse_one_of(lexer, kPhases, phase_name, "phase");
     else if (key.text == "of")
@@ -128,7 +143,7 @@ void parse_notes(Lexer& lexer, const Symbols& symbols, ParsedNotes* notes) {
     else if (key.text == "clone")
       origin.clone = parse_flag(lexer), clone_said = true;
     else
-      return false;
+      return parse_wish(lexer, key, has_value, &origin.wish);
     return true;
   });
   if (!clone_said) origin.clone = !origin.of.empty();
@@ -136,7 +151,7 @@ void parse_notes(Lexer& lexer, const Symbols& symbols, ParsedNotes* notes) {
 
 Role parse_role(Lexer& lexer, Role usual) {
   Role role = usual;
-  for_each_note(lexer, [&](const Token& key) {
+  for_each_note(lexer, [&](const Token& key, bool) {
     if (key.text != "role") return false;
     role = parse_one_of(lexer, kRoles, role_name, "role");
     return true;

@@ -189,13 +189,16 @@ void append_node(std::string& out, const Graph& graph, const Node& node, const s
   append_attributes(out, graph, node, max_inline);
 }
 
-// Builds the list of notes "a, b, c".
+// Builds the list of notes "a=1, b, c=2".
 struct Notes {
   std::string text;
-  std::string& add(std::string_view key) {
+  void add_word(std::string_view word) {
     if (!text.empty()) text += ", ";
-    text.append(key).append("=");
-    return text;
+    text += word;
+  }
+  std::string& add(std::string_view key) {
+    add_word(key);
+    return text += '=';
   }
 };
 
@@ -208,6 +211,7 @@ std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& option
   // The note `of` already implies a clone. `clone` is printed only if `of` does not tell it.
   if (origin.clone == origin.of.empty()) notes.add("clone") += origin.clone ? "true" : "false";
   if (!origin.twin.empty()) append_note_ref(notes.add("twin"), origin.twin);
+  if (origin.wish != NodeWish::none) notes.add_word(wish_name(origin.wish));
   if (origin.region != kNone) notes.add("region") += std::to_string(origin.region);
   if (!origin.path.empty()) notes.add("path") += quoted(origin.path.view());
   if (!origin.site.empty()) notes.add("site") += quoted(origin.site.view());

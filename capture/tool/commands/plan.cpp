@@ -16,6 +16,7 @@
 #include <tapedeck/capture/explain/value_log.h>
 #include <tapedeck/capture/explain/value_prices.h>
 #include <tapedeck/capture/plan/level_names.h>
+#include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/engine/text/suggest.h>
@@ -247,7 +248,7 @@ ValueBackground values_of(const std::string& word, const Graph& captured, const 
   ValueBackground values;
   const bool is_value = !word.empty() && !is_explain_topic(word);
   if (word != "choices" && !is_value) return values;
-  values.log = value_log(p, cost_nodes(p.graph, how.costs.get()).us, how.wishes);
+  values.log = value_log(p, cost_nodes(p.graph, how.costs.get()).us, with_program_wishes(captured, how.wishes));
   if (is_value) values.value = explain_value(word, captured, how, p, values.log);
   return values;
 }

@@ -85,7 +85,8 @@ const char* const kWishPatterns =
     "  module:PATH     values made in that module and in modules inside it: module:encoder\n"
     "  op:NAME         values that the op makes: op:matmul\n"
     "  trait:NAME      values made by ops of that trait, which `tapedeck ops --json` lists: trait:random\n"
-    "  region:NUMBER   values made in that checkpoint region\n";
+    "  region:NUMBER   values made in that checkpoint region\n"
+    "  note:WISH       values that the program marks by [keep] or [recompute]: note:keep\n";
 
 Option align_option(std::int64_t* to) {
   return {.name = "--align",

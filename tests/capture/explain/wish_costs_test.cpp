@@ -71,6 +71,23 @@ TEST(WishOutcomes, AnUnknownNameIsAnErrorAsInAPlanning) {
   EXPECT_TRUE(wish_outcomes(with_everything(), {}).empty());
 }
 
+TEST(WishOutcomes, TheProgramStatesWishesByMarks) {
+  Graph graph = with_everything();
+  for (Node& node : graph.nodes)
+    if (graph.value_name(node.first_output) == "b") node.origin.wish = NodeWish::recompute;
+  PlanOptions options;
+  options.wishes = {{WishKind::keep, "a"}};
+  auto outcomes = wish_outcomes(graph, options);
+  ASSERT_EQ(outcomes.size(), 2u);
+  EXPECT_EQ(outcomes[0].honoured, 1);
+  const Plan plan = make_plan(graph, options);
+  add_wish_costs(graph, options, plan, &outcomes);
+  ASSERT_EQ(outcomes[0].without.size(), 1u);
+  EXPECT_LT(outcomes[0].without[0].cost_us, plan.cost_us);
+  EXPECT_NE(wishes_text(outcomes, plan).find("[recompute] in the program   1 value, 1 honoured"), std::string::npos)
+      << wishes_text(outcomes, plan);
+}
+
 // %h is 4,000 bytes, and the 9,000 bytes of %big are the peak: kept from forward, %h lies beside them.
 TEST(WishCosts, AreTheDifferenceToThePlanWithoutTheWish) {
   const Graph graph = parse(R"(graph g(%x: u8[8]) {

@@ -103,7 +103,7 @@ TEST(Wishes, ABadPatternIsRefusedWithTheReason) {
   EXPECT_EQ(refusal_of(""), "--keep : the pattern names nothing");
   EXPECT_EQ(refusal_of("op:"), "--keep op:: the pattern names nothing");
   EXPECT_EQ(refusal_of("modul:enc"),
-            "--keep modul:enc: 'modul:' is none of module:, op:, trait: and region:: did you mean 'module'?");
+            "--keep modul:enc: 'modul:' is none of module:, op:, trait:, region: and note:: did you mean 'module'?");
   EXPECT_NE(refusal_of("a:b").find("write `?` for a colon"), std::string::npos);
   EXPECT_EQ(refusal_of("trait:randon"), "--keep trait:randon: there is no trait 'randon': did you mean 'random'?");
   EXPECT_EQ(refusal_of("region:one"), "--keep region:one: 'one' is no number of a checkpoint region");
@@ -308,6 +308,54 @@ TEST(WishesToRecompute, WhatCannotBeMadeAgainIsKept) {
   })",
                             "state");
   EXPECT_EQ(nodes_of(make_plan(graph, to_recompute("*"))), "a b w2 c");
+}
+
+// ---- wishes of the program ----
+
+// The graph with notes on the lines of some nodes.
+Graph marked(const Graph& graph, std::vector<std::pair<const char*, NodeWish>> marks) {
+  Graph g = graph;
+  for (const auto& mark : marks) g.nodes[g.values[testing::value_named(g, mark.first)].node].origin.wish = mark.second;
+  return parse(print(g), "marked");
+}
+
+TEST(WishesOfTheProgram, KeepPreventsAndRecomputeForces) {
+  PlanOptions options;
+  options.ordering = Ordering::recorded;
+  EXPECT_EQ(nodes_of(make_plan(marked(a_chain(), {{"b", NodeWish::recompute}}), options)), "a b c s d b' e f g");
+  options.budget_percent = 0;
+  ASSERT_EQ(repeated(make_plan(kept_across_a_peak(), options)), std::set<std::string>{"h"});
+  const Plan kept = make_plan(marked(kept_across_a_peak(), {{"h", NodeWish::keep}}), options);
+  EXPECT_EQ(repeated(kept), std::set<std::string>{});
+}
+
+TEST(WishesOfTheProgram, AWishOfTheOptionsWins) {
+  EXPECT_EQ(nodes_of(make_plan(marked(a_chain(), {{"b", NodeWish::keep}}), to_recompute("b"))), "a b c s d b' e f g");
+  PlanOptions options = to_recompute("c");
+  options.wishes = {{WishKind::keep, "b"}};
+  EXPECT_EQ(nodes_of(make_plan(marked(a_chain(), {{"b", NodeWish::recompute}}), options)), "a b c s d e f g");
+}
+
+TEST(WishesOfTheProgram, ThePlanHasTheMarkOnceAndBitsOfWithoutIt) {
+  const Plan plan = make_plan(marked(a_chain(), {{"b", NodeWish::recompute}}));
+  int marks = 0;
+  for (const Node& node : plan.graph.nodes) marks += node.origin.wish == NodeWish::recompute;
+  EXPECT_EQ(marks, 1) << print(plan.graph);
+  EXPECT_EQ(complaint_of(plan, 1), "");
+  ASSERT_EQ(plan.decisions.size(), 1u);
+  EXPECT_NE(plan.decisions[0].reason.find("wished for by `[recompute] in the program`"), std::string::npos);
+}
+
+TEST(WishesOfTheProgram, MergedNodesHandTheirMarkOn) {
+  const Graph graph = parse(R"(graph g(%x: f32[4]) {
+    %a: f32[4] = exp(%x)
+    %b: f32[4] = exp(%x)      [keep]
+    %c: f32[4] = add(%a, %b)
+    return %c
+  })",
+                            "merged");
+  const Plan plan = make_plan(graph);
+  EXPECT_EQ(plan.graph.nodes[0].origin.wish, NodeWish::keep) << print(plan.graph);
 }
 
 // In whose bytes a value lies by views.

@@ -1,14 +1,19 @@
 // Tests the capture scope: the lists of tensors that it finds, the graph that it makes, and the steps that it refuses. The
 // oracle for the graph is run_eagerly(). After a failure the eager results stand and the next capture works.
+#include <tapedeck/capture/file/captured_file.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/allocator.h>
+#include <tapedeck/engine/eager/checkpoint.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/text/text.h>
 
+#include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
 
 namespace tapedeck {
@@ -219,6 +224,61 @@ TEST(Capture, CheckpointWithPartsThatNeedNoGradient) {
   const Captured captured = capture.finish();
   EXPECT_TRUE(bit_equal(w.grad(), eager.grad()));
   EXPECT_TRUE(bit_equal(run_eagerly(captured.graph, {x}, captured.state).outputs[0], eager.grad()));
+}
+
+// ---- marks for single values ----
+
+// By name of the op: what the program asks of the first node of it.
+NodeWish wish_of(const Graph& graph, const std::string& op) {
+  for (const Node& node : graph.nodes)
+    if (node.op->name == op) return node.origin.wish;
+  return NodeWish::none;
+}
+
+Tensor marked_step(const Tensor& x, const Tensor& w, bool marks) {
+  const auto kept = [&](const Tensor& t) { return marks ? keep(t) : t; };
+  const auto again = [&](const Tensor& t) { return marks ? recompute(t) : t; };
+  const Tensor h = again(exp(kept(x) * w));
+  const Tensor inside = checkpoint([&] { return sin(kept(tanh(h))) * h; });
+  return sum(inside * h);
+}
+
+TEST(CaptureMarks, ArePartOfTheGraphAndOfItsPlans) {
+  const Tensor x = tensor({3, 4});
+  Tensor eager = tensor({1, 2}), w = tensor({1, 2});
+  eager.requires_grad(true);
+  w.requires_grad(true);
+  backward(marked_step(x, eager, false));
+  Capture capture("step");
+  backward(marked_step(capture.input("x", x), w, true));
+  capture.output("g", w.grad());
+  const Captured captured = capture.finish();
+  EXPECT_EQ(wish_of(captured.graph, "exp"), NodeWish::recompute);
+  EXPECT_EQ(wish_of(captured.graph, "tanh"), NodeWish::keep) << "inside of a region";
+  EXPECT_EQ(wish_of(captured.graph, "sin"), NodeWish::none);
+  EXPECT_EQ(wish_of(captured.graph, "mul"), NodeWish::none) << "an input has no node to mark";
+
+  PlanOptions options;
+  options.strategy = Strategy::none;
+  const Plan plan = make_plan(captured.graph, options);
+  EXPECT_EQ(plan.recomputed_nodes, 1) << print(plan.graph);
+  EXPECT_TRUE(bit_equal(w.grad(), eager.grad()));
+  EXPECT_TRUE(bit_equal(run_eagerly(plan.graph, {x}, captured.state).outputs[0], eager.grad()));
+}
+
+TEST(CaptureMarks, GoThroughAFile) {
+  Capture capture("step");
+  capture.output("y", recompute(exp(capture.input("x", tensor({1, 2})))));
+  const TemporaryFolder folder;
+  save_tape(folder.file("marked.tape"), capture.finish());
+  EXPECT_EQ(wish_of(load_tape(folder.file("marked.tape")).captured, "exp"), NodeWish::recompute);
+}
+
+TEST(CaptureMarks, OfATensorThatNoOpMadeDoNothing) {
+  const Tensor x = tensor({1, 2});
+  EXPECT_TRUE(bit_equal(keep(x), x));
+  EXPECT_TRUE(bit_equal(recompute(x), x));
+  EXPECT_FALSE(keep(Tensor()).defined());
 }
 
 // ---- the steps that a capture refuses ----

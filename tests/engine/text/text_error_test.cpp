@@ -176,6 +176,12 @@ TEST(TextError, notes) {
   EXPECT_EQ(notes("seg="), "t.graph:2:27: error: expected a note's value, got ']'");
   EXPECT_EQ(notes("region"), "t.graph:2:29: error: expected a region's number, got ']'");
   EXPECT_EQ(notes("clone=yes"), "t.graph:2:29: error: expected true or false, got 'yes'");
+  EXPECT_EQ(notes("keep, recompute"), "t.graph:2:29: error: a node is marked either 'keep' or 'recompute', not both");
+  EXPECT_EQ(notes("recompute, phase=backward, keep"),
+            "t.graph:2:50: error: a node is marked either 'keep' or 'recompute', not both");
+  EXPECT_EQ(notes("keep, keep"), "t.graph:2:29: error: the note 'keep' is given twice");
+  EXPECT_EQ(notes("keep=true"), "t.graph:2:23: error: the note 'keep' has no value");
+  EXPECT_EQ(notes("recomptue"), "t.graph:2:23: error: unknown note 'recomptue': did you mean 'recompute'?");
   EXPECT_EQ(notes("seg=0 at=1"), "t.graph:2:29: error: expected ']' after the notes, got 'at'");
 }
 

@@ -70,6 +70,7 @@ class RandomGraph {
     if (chance(3)) o.of = Name(odd_name());
     o.clone = chance(8) ? chance(2) : !o.of.empty();
     if (chance(3)) o.twin = Name(odd_name());
+    if (chance(3)) o.wish = static_cast<NodeWish>(pick(3));
     if (chance(3)) o.region = pick(2) ? pick(5) : std::numeric_limits<std::int32_t>::max();
     if (chance(3)) o.path = Name(odd_name());
     if (chance(3)) o.site = Name("train.cpp:" + std::to_string(pick(100)));

@@ -40,6 +40,16 @@ TEST(Text, every_note) {
 )");
 }
 
+TEST(Text, notes_of_wishes) {
+  expect_golden(R"(graph wishes(%x: f32[4]) {
+  %h: f32[4] = exp(%x)                               [keep, path="fc1"]
+  %k: f32[4] = tanh(%h)                              [recompute, region=3]
+  %y: f32[4] = add(%h, %k)                           [phase=backward, recompute]
+  return %y
+}
+)");
+}
+
 TEST(Text, unnamed_values_print_their_number_and_unread_results_an_underscore) {
   expect_golden(R"(graph g(%x: f32[2], %"7": f32[2]) {
   %2: f32[2] = relu(%x)
