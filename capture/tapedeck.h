@@ -21,6 +21,7 @@
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/eager/print.h>
+#include <tapedeck/engine/eager/session.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/engine/eager/threads.h>

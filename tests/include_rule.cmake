@@ -14,7 +14,7 @@ set(rooms
   kernels/cpu kernels/cpu/elementwise kernels/cpu/movement kernels/cpu/reduction kernels/cpu/normalization kernels/cpu/products
   kernels/cpu/convolution kernels/cpu/pooling kernels/cpu/loss kernels/cpu/creation kernels/cpu/optimizer
   kernels/cuda
-  engine/ir engine/text engine/eager engine/gradient engine/control engine/ops engine/nn engine
+  engine/ir engine/text engine/eviction engine/eager engine/gradient engine/control engine/ops engine/nn engine
   capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/import capture/passes
   capture/planner/place capture/planner/facts capture/planner/rematerialize capture/planner/order capture/planner/joins
   capture/planner/layout capture/planner/segments capture/planner

@@ -14,6 +14,7 @@ void StateValue::own() {
 
 void StateValue::bind(Tensor tensor) {
   void* const data = tensor.impl()->data();
+  tensor.impl()->storage->written_elsewhere = true;
   release();
   count_.adopt(tensor.bytes());
   bound = std::move(tensor);

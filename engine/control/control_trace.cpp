@@ -5,6 +5,7 @@
 //       }
 #include <tapedeck/engine/control/control.h>
 
+#include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/core_ops.h>
@@ -130,7 +131,8 @@ ValueId add_constant(Graph& g, const Outside& o) {
   literal.type = t.type();
   auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(t.bytes()));
   // The tensor is dense, because the function itself made it.
-  std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());
+  const detail::ResidentTensors resident(*t.impl());
+  std::copy_n(static_cast<const unsigned char*>(t.impl()->resident_data()), bytes->size(), bytes->data());
   literal.data = std::shared_ptr<const void>(bytes, bytes->data());
   const ConstantAttrs attrs{{g.add_constant(literal)}};
   Origin origin;

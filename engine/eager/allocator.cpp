@@ -32,13 +32,35 @@ std::int64_t rounded(std::int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+constexpr std::int64_t kHugePage = 2 << 20;
+
+// The bytes that a block of this class takes from the system.
+std::int64_t system_size(std::int64_t size) { return size < kHugePage ? size : (size + kHugePage - 1) / kHugePage * kHugePage; }
+
+// Bytes that allocators hold from the system. Those of the host allocator are counted in one place, because its small blocks
+// are kept by threads that know nothing of it.
+struct SystemBytes {
+  std::atomic<std::int64_t> now{0}, peak{0}, limit{0};
+
+  bool take(std::int64_t bytes) noexcept {
+    std::int64_t before = now.load(std::memory_order_relaxed), most = limit.load(std::memory_order_relaxed);
+    do
+      if (most > 0 && bytes > most - before) return false;
+    while (!now.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+    std::int64_t seen = peak.load(std::memory_order_relaxed);
+    while (before + bytes > seen && !peak.compare_exchange_weak(seen, before + bytes, std::memory_order_relaxed)) {
+    }
+    return true;
+  }
+  void give(std::int64_t bytes) noexcept { now.fetch_sub(bytes, std::memory_order_relaxed); }
+};
+constinit SystemBytes host_bytes;
+
 // A block of `size` bytes, of which `used` are asked for. Huge pages stand only where all their bytes are used: a huge page
 // that is touched at its first byte takes two megabytes, and a program has hundreds of large tensors.
 void* system_allocate(std::int64_t size, std::int64_t used) {
-  constexpr std::size_t kHugePage = 2 << 20;
-  const std::size_t huge = static_cast<std::size_t>(used) / kHugePage * kHugePage;
-  const std::size_t alignment = huge > 0 ? kHugePage : 64;
-  void* block = std::aligned_alloc(alignment, (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment);
+  const std::size_t huge = static_cast<std::size_t>(used / kHugePage * kHugePage);
+  void* block = std::aligned_alloc(huge > 0 ? kHugePage : 64, static_cast<std::size_t>(system_size(size)));
   if (!block) throw ExecutionError(fmt::format("out of memory: no block of {} bytes", used));
   if (huge > 0) madvise(block, huge, MADV_HUGEPAGE);
   return block;
@@ -75,6 +97,7 @@ std::int64_t free_thread_cache() {
     for (FreeBlock*& list = thread_cache.lists[c]; list; bytes += c * kStep) std::free(std::exchange(list, list->next));
     thread_cache.counts[c] = 0;
   }
+  host_bytes.give(bytes);
   return bytes;
 }
 
@@ -94,6 +117,9 @@ void open_thread_cache() {
 
 struct Allocator::Impl {
   std::atomic<std::int64_t> in_use{0}, peak{0}, blocks{0};
+  SystemBytes own;
+  SystemBytes* system = &own;
+  std::atomic<MemoryReclaimer*> reclaimer{nullptr};
   std::mutex mutex;
   std::unordered_map<std::int64_t, std::vector<void*>> free;
   bool per_thread = false;
@@ -106,8 +132,9 @@ struct Allocator::Impl {
 
   void count(std::int64_t bytes) { raise(in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes); }
 
-  void* take(std::int64_t size, std::int64_t used) {
-    if (!kCacheBlocks) return system_allocate(size, used);
+  // A block that was freed and kept, or null.
+  void* take_kept(std::int64_t size) {
+    if (!kCacheBlocks) return nullptr;
     if (per_thread && size <= kSmall) {
       FreeBlock*& list = thread_cache.lists[size / kStep];
       if (list) {
@@ -115,25 +142,76 @@ struct Allocator::Impl {
         return std::exchange(list, list->next);
       }
       if (!thread_cache.open) open_thread_cache();
+      return nullptr;
+    }
+    std::lock_guard lock(mutex);
+    auto it = free.find(size);
+    if (it == free.end() || it->second.empty()) return nullptr;
+    void* block = it->second.back();
+    it->second.pop_back();
+    return block;
+  }
+
+  void* take(std::int64_t size, std::int64_t used) {
+    if (void* kept = take_kept(size)) return kept;
+    if (!system->take(system_size(size)))
+      if (void* kept = make_room(size, used)) return kept;
+    try {
       return system_allocate(size, used);
+    } catch (...) {
+      system->give(system_size(size));
+      throw;
     }
-    {
-      std::lock_guard lock(mutex);
-      auto it = free.find(size);
-      if (it != free.end() && !it->second.empty()) {
-        void* block = it->second.back();
-        it->second.pop_back();
-        return block;
+  }
+
+  // Gives memory back until the system may be asked for a block of this size, and counts it, or until one was kept, and
+  // returns that.
+  void* make_room(std::int64_t size, std::int64_t used) {
+    const std::int64_t bytes = system_size(size);
+    while (!system->take(bytes)) {
+      const std::int64_t missing = bytes - (system->limit.load() - system->now.load());
+      if (missing <= 0 || give_back(missing) > 0) continue;
+      MemoryReclaimer* const from = reclaimer.load();
+      if (!from || !from->reclaim(missing))
+        throw MemoryLimitError(fmt::format("the memory budget of {} bytes allows no block of {} bytes more{}",
+                                           system->limit.load(), used, from ? from->shortage() : ""));
+      if (void* kept = take_kept(size)) return kept;
+    }
+    return nullptr;
+  }
+
+  // Gives kept blocks back to the system: the smallest that is large enough, or else the largest, and so on. Those of this
+  // thread's lists go when no other is left. Returns their bytes.
+  std::int64_t give_back(std::int64_t bytes) noexcept {
+    std::int64_t given = 0;
+    const std::lock_guard lock(mutex);
+    while (given < bytes) {
+      auto best = free.end();
+      for (auto it = free.begin(); it != free.end(); ++it) {
+        if (it->second.empty()) continue;
+        const bool enough = it->first >= bytes - given, best_is = best != free.end() && best->first >= bytes - given;
+        if (best == free.end() || (enough ? !best_is || it->first < best->first : !best_is && it->first > best->first))
+          best = it;
       }
+      if (best == free.end()) return given + (per_thread ? free_thread_cache() : 0);
+      std::free(best->second.back());
+      best->second.pop_back();
+      system->give(system_size(best->first));
+      given += system_size(best->first);
     }
-    return system_allocate(size, used);
+    return given;
+  }
+
+  void free_block(void* block, std::int64_t size) noexcept {
+    std::free(block);
+    system->give(system_size(size));
   }
 
   void give(void* block, std::int64_t size) noexcept {
-    if (!kCacheBlocks) return std::free(block);
+    if (!kCacheBlocks) return free_block(block, size);
     if (per_thread && size <= kSmall) {
       const int c = static_cast<int>(size / kStep);
-      if (!thread_cache.open || thread_cache.counts[c] >= kMaxCachedPerThread) return std::free(block);
+      if (!thread_cache.open || thread_cache.counts[c] >= kMaxCachedPerThread) return free_block(block, size);
       auto* f = static_cast<FreeBlock*>(block);
       f->next = std::exchange(thread_cache.lists[c], f);
       ++thread_cache.counts[c];
@@ -143,7 +221,7 @@ struct Allocator::Impl {
       std::lock_guard lock(mutex);
       free[size].push_back(block);
     } catch (...) {
-      std::free(block);  // there is no memory for the list itself
+      free_block(block, size);  // there is no memory for the list itself
     }
   }
 };
@@ -181,12 +259,22 @@ std::int64_t Allocator::trim() noexcept {
     const std::lock_guard lock(impl_->mutex);
     for (auto& [size, blocks] : impl_->free) {
       bytes += size * static_cast<std::int64_t>(blocks.size());
-      for (void* block : blocks) std::free(block);
+      for (void* block : blocks) impl_->free_block(block, size);
       blocks.clear();
     }
   }
   ::malloc_trim(0);
   return bytes;
+}
+
+std::int64_t Allocator::system_bytes() const noexcept { return impl_->system->now.load(); }
+std::int64_t Allocator::peak_system_bytes() const noexcept { return impl_->system->peak.load(); }
+std::int64_t Allocator::limit() const noexcept { return impl_->system->limit.load(); }
+
+void Allocator::set_limit(std::int64_t bytes, MemoryReclaimer* reclaimer) noexcept {
+  impl_->reclaimer.store(reclaimer);
+  impl_->system->peak.store(impl_->system->now.load());
+  impl_->system->limit.store(bytes);
 }
 
 void Allocator::raise_peak(std::int64_t bytes) noexcept { impl_->raise(bytes); }
@@ -197,6 +285,7 @@ Allocator& Allocator::host() {
   static Allocator* host = [] {
     auto* a = new Allocator;  // never destroyed, because tensors may live until the end of the process
     a->impl_->per_thread = true;
+    a->impl_->system = &host_bytes;
     return a;
   }();
   return *host;

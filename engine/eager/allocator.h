@@ -7,13 +7,35 @@
 // atomic.
 #pragma once
 
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/kernels/export.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace tapedeck TAPEDECK_API {
+
+// Gives memory back when an allocator is at its limit.
+class MemoryReclaimer {
+ public:
+  // Releases blocks of the allocator: as many bytes as asked for, if it can. Returns false if it released none. May be called
+  // on any thread that allocates, which holds no lock of the allocator.
+  virtual bool reclaim(std::int64_t bytes) noexcept = 0;
+  // What cannot be released, as the end of a sentence: "; 3.0 MiB are ...".
+  virtual std::string shortage() = 0;
+
+ protected:
+  ~MemoryReclaimer() = default;
+};
+
+// An allocation that the limit of the allocator does not allow, whatever is given back.
+class MemoryLimitError : public ExecutionError {
+ public:
+  using ExecutionError::ExecutionError;
+};
 
 struct MemoryStats {
   std::int64_t bytes_in_use = 0;
@@ -44,6 +66,15 @@ class Allocator {
   // thread and size). Returns their bytes.
   std::int64_t trim() noexcept;
 
+  // Bytes taken from the system: those of blocks in use, rounded up to their size, and of unused blocks that are kept.
+  std::int64_t system_bytes() const noexcept;
+  std::int64_t peak_system_bytes() const noexcept;  // the most since set_limit() or the start
+  // From now on allocate() takes no more bytes from the system than `bytes`, whatever it is called for: it gives back unused
+  // blocks first, then asks the reclaimer, and then throws MemoryLimitError. 0 ends the limit. REQUIRES: the reclaimer lives
+  // until then.
+  void set_limit(std::int64_t bytes, MemoryReclaimer* reclaimer) noexcept;
+  std::int64_t limit() const noexcept;
+
   // The allocator of eager tensors. There is one in the process.
   static Allocator& host();
 
@@ -67,6 +98,7 @@ class Buffer {
   }
   void* data() const { return data_; }
   std::int64_t bytes() const { return bytes_; }
+  void* detach() { return std::exchange(data_, nullptr); }  // the caller releases the block
 
  private:
   void swap(Buffer& o) noexcept {

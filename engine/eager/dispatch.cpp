@@ -8,6 +8,7 @@
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/eager_profile.h>
+#include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/interruption.h>
@@ -137,6 +138,7 @@ bool any_half(TensorImpl* const* t, int n) {
 
 // Runs the kernel into `out`. REQUIRES: the kernel takes the strides of the operands.
 void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
+  const detail::ResidentTensors operands({in, static_cast<std::size_t>(n)}), results({out, static_cast<std::size_t>(n_out)});
   alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // not initialised: the views are filled in below
   std::vector<View> many;
   View* views = reinterpret_cast<View*>(few);
@@ -183,6 +185,7 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
 // Returns a dense copy of an operand whose strides the kernel does not take. The copy is not recorded, because the plan
 // decides about such copies itself.
 TensorImpl* dense_copy(const TensorImpl& t, Site site) {
+  const detail::ResidentTensors resident(t);
   const Tensor dense(detail::new_impl(t.type(), detail::new_storage(t.type().bytes())));
   TensorImpl* in[1] = {const_cast<TensorImpl*>(&t)};
   TensorImpl* out[1] = {dense.impl()};
@@ -212,6 +215,8 @@ TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const T
   if (*window) return detail::new_view(base, out.shape, offset, strides);
   if (!base.storage) return detail::new_impl(out, nullptr);
   const Tensor d(dense_copy(base, site));
+  TensorImpl *from[1] = {&base}, *to[1] = {d.impl()};
+  if (detail::calls_are_logged()) detail::log_call(ops::copy, from, nullptr, to, site);
   op.view(d.type(), d.strides(), attrs, out, &offset, strides);
   return detail::new_view(*d.impl(), out.shape, offset, strides);
 }
@@ -234,6 +239,16 @@ TensorImpl* compute_view(Call& c) {
   return out;
 }
 
+// Throws the exception again. An error of the memory limit gets the op and the site of the call.
+[[noreturn]] void rethrow_memory_limit(const Call& c) {
+  try {
+    throw;
+  } catch (const MemoryLimitError& error) {
+    if (!error.op().empty()) throw;
+    throw MemoryLimitError(error_text(c.op.name, error.message(), c.site));
+  }
+}
+
 // Allocates and computes the results. The caller owns them; if this throws, there are none.
 void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
@@ -242,16 +257,19 @@ void compute(Call& c, TensorImpl** out) {
     out[0] = compute_view(c);
     return;
   }
+  const std::span<TensorImpl* const> in(c.in, static_cast<std::size_t>(c.n));
   int made = 0;
   try {
+    const detail::ResidentTensors operands(abstract ? std::span<TensorImpl* const>() : in);
     for (; made < c.n_out; ++made)
       out[made] = detail::new_impl(c.out_types[made], abstract ? nullptr : detail::new_storage(c.out_types[made].bytes()));
     if (abstract) return;
     run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
     if (settings().watches_results()) watch_results(c, out);
+    if (detail::calls_are_logged()) detail::log_call(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, c.site);
   } catch (...) {
     for (int i = 0; i < made; ++i) detail::release(out[i]);
-    throw;
+    rethrow_memory_limit(c);
   }
 }
 

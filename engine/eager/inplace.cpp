@@ -6,6 +6,7 @@
 // Operands that backward needs, and whose bytes are about to be overwritten, are copied first.
 #include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
+#include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -40,6 +41,7 @@ bool may_share(const Op& op, const TensorImpl& operand, const TensorImpl& target
 // reads a copy of the operand. If the kernel cannot write the strides of a target, it writes a dense result, which is then
 // copied.
 void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
+  const detail::ResidentTensors operands({c.in, static_cast<std::size_t>(c.n)}), targets(out);
   std::vector<Tensor> owned;
   std::vector<TensorImpl*> in(c.in, c.in + c.n);
   for (std::size_t i = 0; i < in.size(); ++i)
@@ -71,6 +73,8 @@ class Write {
 
   void run() {
     for (std::size_t i = 0; i < targets_.size(); ++i) check(*targets_[i], call_.out_types[i]);
+    for (TensorImpl* t : targets_)
+      if (t->storage) detail::before_write(*t->storage);
     const std::uint32_t need = need_of(call_, tape_);
     const bool tracked = need || tape_.capturing || tracks_a_target();
     if (tracked)

@@ -6,6 +6,7 @@
 //
 // A thread writes its own state only, so a new seed needs no lock in the threads that draw.
 #include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/random_position.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -99,7 +100,7 @@ void begin_stream(ThreadState& state, const Follow& follow) {
   const bool first = !state.random.state.defined();
   Tensor rng = first ? make_rng() : state.random.state;
   const ProcessSeed::Followed now = follow();
-  auto* raw = static_cast<std::int64_t*>(first ? rng.impl()->data() : rng.mutable_data(now.site));
+  auto* raw = static_cast<std::int64_t*>(detail::bytes_to_write(*rng.impl(), now.site));
   raw[0] = static_cast<std::int64_t>(now.stream_seed);
   raw[1] = 0;
   state.random.state = std::move(rng);
@@ -155,7 +156,7 @@ void set_random_position(const RandomPosition& position, Site site) {
   if (thread_state().tape->capturing)
     throw CaptureError(error_text("set_random_position", "changes the random state inside a capture", site));
   Tensor rng = rng_state();  // follows the seed of the process first
-  auto* raw = static_cast<std::int64_t*>(rng.mutable_data(site));
+  auto* raw = static_cast<std::int64_t*>(detail::bytes_to_write(*rng.impl(), site));
   raw[0] = position.seed;
   raw[1] = position.step;
   auto& draws = thread_state().draws;

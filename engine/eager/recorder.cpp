@@ -4,6 +4,7 @@
 //       value_of(t)    bound to this tape and not written since   ->  its value
 //                      bound, but its base was written since      ->  the view is recorded again
 //                      made outside                               ->  a new value without a node
+#include <tapedeck/engine/eager/draw_path.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/ir/core_ops.h>
 
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <string_view>
 
 namespace tapedeck {
 
@@ -260,36 +260,26 @@ bool Recorder::made_inside(std::int32_t region, ValueId v) const {
   return maker != kNone && graph.nodes[maker].origin.region == region && carries_gradient(maker);
 }
 
-// The attributes of a draw with a path of their own: the caller's path is borrowed (DrawPath). The tape of a capture becomes a
-// graph, so its paths are interned. On an eager tape the path lives as long as the node.
+// The attributes of a draw with a path of their own (draw_path.h). The tape of a capture becomes a graph, so its paths are
+// interned. On an eager tape the path lives as long as the node.
 class Recorder::OwnedPath {
  public:
   OwnedPath(const Op& op, const void* attrs, bool interned) : attrs_(attrs) {
-    const Field* field = op.is(kRandom) || &op == &ops::fold_in ? path_field(op) : nullptr;
+    const Field* field = draw_path_field(op);
     if (!field) return;
     bytes_.assign(static_cast<const unsigned char*>(attrs), static_cast<const unsigned char*>(attrs) + op.attrs->size);
     attrs_ = bytes_.data();
-    Name given;
-    std::memcpy(&given, bytes_.data() + field->offset, sizeof given);
+    const Name given = draw_path(*field, bytes_.data());
     if (!interned) {
       extra_ = std::make_unique<NodeExtra>();
       extra_->path = given.str();
     }
-    const Name own = interned ? Name(given.view()) : borrowed_name(extra_->path);
-    std::memcpy(bytes_.data() + field->offset, &own, sizeof own);
+    set_draw_path(*field, bytes_.data(), interned ? Name(given.view()) : borrowed_name(extra_->path));
   }
   const void* attrs() const { return attrs_; }
   std::unique_ptr<NodeExtra> take_text() { return std::move(extra_); }
 
  private:
-  static const Field* path_field(const Op& op) {
-    if (!op.attrs) return nullptr;
-    for (int i = 0; i < op.attrs->n_fields; ++i)
-      if (op.attrs->fields[i].kind == FieldKind::string && std::string_view(op.attrs->fields[i].name) == "path")
-        return &op.attrs->fields[i];
-    return nullptr;
-  }
-
   const void* attrs_;
   std::vector<unsigned char> bytes_;
   std::unique_ptr<NodeExtra> extra_;

@@ -6,6 +6,7 @@
 //
 // Objects come from free lists (object_pool.h), bytes from the allocator.
 #include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/marked_extra.h>
 #include <tapedeck/engine/eager/object_pool.h>
@@ -42,6 +43,7 @@ void retain(Storage* s) noexcept { s->refs.fetch_add(1, std::memory_order_relaxe
 
 void release(Storage* s) noexcept {
   if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (s->block != kNone) let_go(s);
   Allocator::host().release(s->data, s->bytes);
   s->~Storage();
   Pool<Storage>::give(s);
@@ -129,7 +131,7 @@ void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* a
 }
 
 void fill_view(const TensorImpl& t, View* view) {
-  view->data = t.data();
+  view->data = t.resident_data();
   view->dtype = t.dtype;
   view->rank = t.shape.rank;
   for (int i = 0; i < t.shape.rank; ++i) {
@@ -139,7 +141,7 @@ void fill_view(const TensorImpl& t, View* view) {
 }
 
 void fill_view_expanded(const TensorImpl& t, const Shape& shape, View* view) {
-  view->data = t.data();
+  view->data = t.resident_data();
   view->dtype = t.dtype;
   view->rank = shape.rank;
   const int lead = shape.rank - t.shape.rank;
@@ -205,7 +207,8 @@ std::int64_t Tensor::size(int dim) const {
 
 const void* Tensor::data() const {
   refuse_host_read(need(impl_, "data"), "data");
-  return impl_->data();
+  if (impl_->storage->block != kNone) return impl_->place_in(detail::expose(*impl_->storage, false));
+  return impl_->resident_data();
 }
 
 void* Tensor::mutable_data(Site site) {
@@ -215,10 +218,11 @@ void* Tensor::mutable_data(Site site) {
     throw CaptureError(
         error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
   refuse_host_read(*impl_, "mutable_data", site);
+  if (impl_->storage->block != kNone) detail::expose(*impl_->storage, true);
   ++impl_->storage->version;
   impl_->storage->written_at = site;
   impl_->storage->handed_out = true;
-  return impl_->data();
+  return impl_->resident_data();
 }
 
 void Tensor::refuse_elements(const char* what, Site site) const {
@@ -254,7 +258,8 @@ double exact_item(std::int64_t value, Site site) {
 
 double Tensor::item(Site site) const {
   require_one(site);
-  const void* p = impl_->data();
+  const detail::ResidentTensors resident(*impl_);
+  const void* p = impl_->resident_data();
   switch (impl_->dtype) {
     case DType::f32:
       return *static_cast<const float*>(p);
@@ -284,7 +289,8 @@ void Tensor::copy_to(void* dst, std::size_t bytes, std::size_t element_size) con
   if (bytes == 0) return;
   const NoGrad no_grad;
   const Tensor d = dense() ? *this : copy(*this);
-  std::memcpy(dst, d.impl_->data(), bytes);
+  const detail::ResidentTensors resident(*d.impl_);
+  std::memcpy(dst, d.impl_->resident_data(), bytes);
 }
 
 bool Tensor::requires_grad() const {
@@ -447,11 +453,19 @@ Tensor integer_scalar(std::int64_t value, DType dtype) {
 
 Tensor abstract_tensor(const Type& type) { return Tensor(detail::new_impl(type, nullptr)); }
 
+// The bytes of a resident tensor, for the host. Throws like data().
+static const void* host_bytes(const Tensor& t) {
+  refuse_host_read(*t.impl(), "data");
+  return t.impl()->resident_data();
+}
+
 bool bit_equal(const Tensor& a, const Tensor& b) {
   if (a.type() != b.type()) return false;
   const NoGrad no_grad;
   const Tensor x = a.dense() ? a : copy(a), y = b.dense() ? b : copy(b);
-  return a.bytes() == 0 || std::memcmp(x.data(), y.data(), static_cast<std::size_t>(a.bytes())) == 0;
+  detail::TensorImpl* const both[2] = {x.impl(), y.impl()};
+  const detail::ResidentTensors resident(both);
+  return a.bytes() == 0 || std::memcmp(host_bytes(x), host_bytes(y), static_cast<std::size_t>(a.bytes())) == 0;
 }
 
 }  // namespace tapedeck

@@ -18,12 +18,17 @@ struct Storage {
   void* data = nullptr;
   std::int64_t bytes = 0;
   Site written_at;
-  bool handed_out = false;  // mutable_data() gave its address to the user, who may keep it and write at any time
+  bool handed_out = false;         // mutable_data() gave its address to the user, who may keep it and write at any time
+  bool written_elsewhere = false;  // others may write it at any time without a call of an op: a replay that it is bound to
+  std::int32_t block = kNone;      // its number in the log of the session (eviction.h); with a block, null data is evicted
   std::uint32_t zeros_version = kNoVersion;  // the version at which full() filled all of it with zeros
 
   static constexpr std::uint32_t kNoVersion = ~0u;
   bool known_zeros() const { return zeros_version == version && !handed_out; }
 };
+
+// The address of the storage's bytes, for someone who may keep it and write there: makes evicted bytes resident for good.
+void* exposed_bytes(Storage& s);
 
 // The data that only a few tensors have.
 struct Extra {
@@ -59,8 +64,11 @@ struct TensorImpl {
   Shape shape;
   std::int64_t strides[kMaxRank];
 
-  void* data() const {
-    return storage ? static_cast<char*>(storage->data) + offset * static_cast<std::int64_t>(dtype_size(dtype)) : nullptr;
+  void* data() const { return storage ? place_in(storage->block == kNone ? storage->data : exposed_bytes(*storage)) : nullptr; }
+  // For a moment in which the bytes are known to be resident (ResidentTensors in eviction.h).
+  void* resident_data() const { return storage ? place_in(storage->data) : nullptr; }
+  void* place_in(void* bytes) const {
+    return static_cast<char*>(bytes) + offset * static_cast<std::int64_t>(dtype_size(dtype));
   }
   Type type() const { return {dtype, shape}; }
 };

@@ -566,10 +566,14 @@ void BackwardWalk::run() {
   Scoped<std::int32_t> region(state.region, kNone);
   grads_ = std::exchange(tape_.spare_gradients, {});
   grads_.resize(std::max(grads_.size(), tape_.graph.values.size()));
-  for (auto& [v, head] : targets_) add_piece(v, head);
-  targets_.clear();
-  visit_nodes();
-  visit_outside_values();
+  try {
+    for (auto& [v, head] : targets_) add_piece(v, head);
+    targets_.clear();
+    visit_nodes();
+    visit_outside_values();
+  } catch (const MemoryLimitError& error) {  // the place that it names is in this file
+    throw MemoryLimitError(error_text(error.op().c_str(), "in backward: " + error.message(), site_));
+  }
   for (ValueId v : reached_) grads_[v] = Tensor();
   tape_.spare_gradients = std::move(grads_);
 }

@@ -5,6 +5,7 @@
 #include <tapedeck/engine/gradient/graph_gradient.h>
 
 #include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/gradient/backward_walk.h>
 #include <tapedeck/engine/ir/core_ops.h>
@@ -281,7 +282,8 @@ void Generator::add_constants(Rewriter* to, NodeId n) {
       throw GradientError(
           error_text(node.op->name, "a gradient function reads a tensor of its own that no constant can hold", {}));
     auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(t.bytes()));
-    std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());
+    const detail::ResidentTensors resident(*t.impl());
+    std::copy_n(static_cast<const unsigned char*>(t.impl()->resident_data()), bytes->size(), bytes->data());
     const Name name = names_.unique(node.origin.phase == Phase::backward ? "grad.constant" : "constant");
     Literal literal{t.type(), std::shared_ptr<const void>(bytes, bytes->data()),
                     t.numel() > kMaxInlineConstant ? name : Name()};

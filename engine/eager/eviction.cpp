@@ -1,0 +1,369 @@
+// Keeps the bytes of the blocks of the log, and runs logged calls again.
+#include <tapedeck/engine/eager/eviction.h>
+
+#include <tapedeck/engine/eager/dispatch_parts.h>
+#include <tapedeck/engine/eager/draw_path.h>
+#include <tapedeck/engine/eager/session.h>
+#include <tapedeck/engine/eviction/eviction_log.h>
+#include <tapedeck/engine/ir/core_ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace tapedeck {
+
+using detail::Storage;
+using detail::TensorImpl;
+
+namespace {
+
+using Block = EvictionLog::Block;
+
+// How a call saw an operand: a window of the operand's block.
+struct Window {
+  Type type;
+  std::int64_t offset = 0;
+  std::int64_t strides[kMaxRank];
+};
+
+struct LoggedCall {
+  const Op* op = nullptr;
+  std::vector<unsigned char> attrs;
+  std::unique_ptr<std::string> path;  // of a draw; `attrs` refers to it
+  std::vector<Window> operands;
+  std::vector<Type> results;
+  Site site;
+};
+
+struct BlockBytes {
+  Storage* storage = nullptr;  // null if the program holds the block no more
+  void* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+// The one log of the process. It outlives sessions, because evicted values may be read after the end of their session.
+class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
+ public:
+  std::recursive_mutex mutex;
+  EvictionLog log{*this};
+
+  Block block_of(Storage& s) {
+    if (s.block != kNone) return s.block;
+    s.block = log.add_block(s.bytes);
+    remember(s.block, s);
+    return s.block;
+  }
+
+  void add_call(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out, Site site) {
+    LoggedCall call = describe(op, in, attrs, out, site);
+    std::vector<Block> operands, results(out.size());
+    std::vector<std::int64_t> bytes;
+    std::vector<Type> in_types;
+    for (TensorImpl* t : in) operands.push_back(block_of(*t->storage)), in_types.push_back(t->type());
+    for (TensorImpl* t : out) bytes.push_back(t->storage->bytes);
+    const double cost = std::max(cost_us(op, in_types, call.results, attrs), 1e-3);
+    const EvictionLog::Call c = log.add_call(operands, bytes, cost, results);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i]->storage->block = results[i];
+      remember(results[i], *out[i]->storage);
+    }
+    if (static_cast<std::size_t>(c) >= calls_.size()) calls_.resize(static_cast<std::size_t>(c) + 1);
+    calls_[c] = std::move(call);
+  }
+
+  // The program holds the storage no more. Its bytes are the log's from now on, if it keeps them.
+  void let_go(Storage& s) noexcept {
+    bytes_[s.block].storage = nullptr;
+    s.data = nullptr;
+    log.let_go(s.block);
+  }
+
+  // ---- EvictionLog::Owner ----
+
+  void free(Block b) noexcept override {
+    BlockBytes& at = bytes_[b];
+    Allocator::host().release(std::exchange(at.data, nullptr), at.bytes);
+    if (at.storage) at.storage->data = nullptr;
+  }
+
+  void forget(Block b) noexcept override { bytes_[b] = {}; }
+  void forget_call(EvictionLog::Call c) noexcept override { calls_[c] = {}; }
+
+  void run(EvictionLog::Call c, std::span<const Block> wanted) override {
+    const LoggedCall& call = calls_[c];
+    const std::span<const Block> operands = log.operands(c), results = log.results(c);
+    std::vector<Buffer> made;
+    for (const Type& t : call.results) made.emplace_back(Allocator::host(), t.bytes());
+    Stand in(operands.size()), out(results.size());
+    for (std::size_t i = 0; i < operands.size(); ++i) in.add(call.operands[i], bytes_[operands[i]].data);
+    for (std::size_t i = 0; i < results.size(); ++i) out.add(call.results[i], made[i].data());
+    run_with_layouts(*call.op, in.impls().data(), static_cast<int>(operands.size()), call.attrs.data(), out.impls().data(),
+                     static_cast<int>(results.size()), call.site);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (std::find(wanted.begin(), wanted.end(), results[i]) == wanted.end()) continue;
+      BlockBytes& at = bytes_[results[i]];
+      at.data = made[i].detach();
+      if (at.storage) at.storage->data = at.data;
+    }
+  }
+
+  // ---- MemoryReclaimer ----
+
+  bool reclaim(std::int64_t bytes) noexcept override {
+    const std::lock_guard lock(mutex);
+    return log.evict_bytes(bytes) > 0;
+  }
+
+  std::string shortage() override {
+    const std::lock_guard lock(mutex);
+    std::int64_t computed = 0, outside = 0;
+    Block largest = kNone;
+    for (Block b = 0; b < static_cast<Block>(bytes_.size()); ++b) {
+      if (!bytes_[b].data) continue;
+      (log.maker(b) == kNone ? outside : computed) += bytes_[b].bytes;
+      if (largest == kNone || bytes_[b].bytes > bytes_[largest].bytes) largest = b;
+    }
+    if (largest == kNone) return "; no result of a logged op is in memory";
+    return fmt::format(
+        "; {} bytes are pinned or are read now, {} bytes are inputs, parameters and other values that no logged op "
+        "made, and the largest block has {} bytes",
+        computed, outside, bytes_[largest].bytes);
+  }
+
+ private:
+  // Tensors for a call that runs again. They stand on bytes that belong to somebody else.
+  class Stand {
+   public:
+    explicit Stand(std::size_t n) : storages_(std::make_unique<Storage[]>(n)) { impls_.reserve(n); }
+    ~Stand() {
+      for (TensorImpl* t : impls_) detail::release(t);
+    }
+    Stand(const Stand&) = delete;
+    void add(const Type& type, void* data) { add({type, 0, {}}, data, true); }
+    void add(const Window& window, void* data) { add(window, data, false); }
+    std::span<TensorImpl* const> impls() const { return impls_; }
+
+   private:
+    void add(const Window& window, void* data, bool dense) {
+      Storage& s = storages_[impls_.size()];
+      s.refs.store(2);  // so that the tensor, which gives up one, never frees it
+      s.data = data;
+      s.bytes = window.type.bytes();
+      TensorImpl* t = detail::new_impl(window.type, &s);
+      t->offset = window.offset;
+      if (!dense) std::copy_n(window.strides, window.type.shape.rank, t->strides);
+      impls_.push_back(t);
+    }
+    std::unique_ptr<Storage[]> storages_;
+    std::vector<TensorImpl*> impls_;
+  };
+
+  void remember(Block b, Storage& s) {
+    if (static_cast<std::size_t>(b) >= bytes_.size()) bytes_.resize(static_cast<std::size_t>(b) + 1);
+    bytes_[b] = {&s, s.data, s.bytes};
+  }
+
+  static LoggedCall describe(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
+                             Site site) {
+    LoggedCall call;
+    call.op = &op;
+    call.site = site;
+    if (op.attrs) {
+      const auto* bytes = static_cast<const unsigned char*>(attrs);
+      call.attrs.assign(bytes, bytes + op.attrs->size);
+      call.path = own_path(op, call.attrs);
+    }
+    for (const TensorImpl* t : in) {
+      Window& window = call.operands.emplace_back();
+      window.type = t->type();
+      window.offset = t->offset;
+      std::copy_n(t->strides, t->shape.rank, window.strides);
+    }
+    for (const TensorImpl* t : out) call.results.push_back(t->type());
+    return call;
+  }
+
+  std::vector<BlockBytes> bytes_;  // by block
+  std::vector<LoggedCall> calls_;  // by call
+};
+
+LoggedMemory& logged_memory() {
+  static LoggedMemory* memory = new LoggedMemory;  // never destroyed, because tensors may live until the end of the process
+  return *memory;
+}
+
+constinit std::atomic<bool> session_is_open{false};
+
+struct SessionStart {
+  EvictionLog::Counts counts;
+  std::int64_t budget = 0;
+};
+SessionStart& session_start() {
+  static SessionStart start;
+  return start;
+}
+
+Storage& storage_of(const char* what, const Tensor& x, Site site) {
+  if (!x.defined()) throw TypeError(error_text(what, "the tensor is undefined", site));
+  if (!x.impl()->storage) throw TypeError(error_text(what, fmt::format("{} is abstract", to_string(x.type())), site));
+  return *x.impl()->storage;
+}
+
+// Runs `fn` under the lock of the log. An error of the memory limit gets the name of the function and the site.
+template <class Fn>
+void locked(const char* what, Site site, Fn fn) {
+  const std::lock_guard lock(logged_memory().mutex);
+  try {
+    fn(logged_memory());
+  } catch (const MemoryLimitError& error) {
+    if (!error.op().empty()) throw;
+    throw MemoryLimitError(error_text(what, error.message(), site));
+  }
+}
+
+}  // namespace
+
+namespace detail {
+
+bool calls_are_logged() noexcept { return session_is_open.load(std::memory_order_relaxed); }
+
+void ResidentTensors::lock(std::span<TensorImpl* const> tensors) {
+  LoggedMemory& memory = logged_memory();
+  const std::lock_guard guard(memory.mutex);
+  try {
+    for (const TensorImpl* t : tensors) {
+      if (!t || !t->storage || t->storage->block == kNone) continue;
+      const Block b = t->storage->block;
+      locked_.reserve(tensors.size());
+      memory.log.read(b);
+      memory.log.lock(b);
+      locked_.push_back(b);
+    }
+  } catch (...) {
+    for (Block b : locked_) memory.log.unlock(b);
+    locked_.clear();
+    throw;
+  }
+}
+
+void ResidentTensors::unlock() noexcept {
+  LoggedMemory& memory = logged_memory();
+  const std::lock_guard guard(memory.mutex);
+  for (Block b : locked_) memory.log.unlock(b);
+}
+
+void log_call(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out, Site site) {
+  if (op.is(kEffect | kHostCall | kPlanOnly) || op.run) return;
+  const auto may_change = [](const TensorImpl* t) {
+    return !t->storage || t->storage->handed_out || t->storage->written_elsewhere;
+  };
+  if (std::any_of(in.begin(), in.end(), may_change)) return;
+  LoggedMemory& memory = logged_memory();
+  const std::lock_guard lock(memory.mutex);
+  memory.add_call(op, in, attrs, out, site);
+}
+
+void let_go(Storage* s) noexcept {
+  const std::lock_guard lock(logged_memory().mutex);
+  logged_memory().let_go(*s);
+}
+
+void before_write_logged(Storage& s) {
+  const std::lock_guard lock(logged_memory().mutex);
+  logged_memory().log.before_write(s.block);
+}
+
+void* bytes_to_write(TensorImpl& t, Site site) {
+  before_write(*t.storage);
+  ++t.storage->version;
+  t.storage->written_at = site;
+  return t.resident_data();
+}
+
+void* expose(Storage& s, bool for_writing) {
+  LoggedMemory& memory = logged_memory();
+  const std::lock_guard lock(memory.mutex);
+  if (for_writing) {
+    memory.log.before_write(s.block);
+    s.written_elsewhere = true;
+  } else {
+    memory.log.read(s.block);
+    memory.log.pin(s.block);
+  }
+  return s.data;
+}
+
+void* exposed_bytes(Storage& s) { return expose(s, true); }
+
+}  // namespace detail
+
+MemoryBudget::MemoryBudget(std::int64_t bytes, Site site) {
+  if (bytes < 1)
+    throw UsageError(error_text("session", fmt::format("a memory budget of {} bytes; it is at least 1", bytes), site));
+  if (session_is_open.exchange(true)) throw UsageError(error_text("session", "another session is open", site));
+  LoggedMemory& memory = logged_memory();
+  Allocator& host = Allocator::host();
+  if (host.system_bytes() > bytes) host.trim();
+  if (host.system_bytes() > bytes) {
+    session_is_open = false;
+    throw MemoryLimitError(error_text(
+        "session", fmt::format("tensors hold {} bytes, more than the memory budget of {}", host.system_bytes(), bytes), site));
+  }
+  host.set_limit(bytes, &memory);
+  const std::lock_guard lock(memory.mutex);
+  session_start() = {memory.log.counts(), bytes};
+}
+
+MemoryBudget::~MemoryBudget() {
+  Allocator::host().set_limit(0, nullptr);
+  session_is_open = false;
+}
+
+SessionStats MemoryBudget::stats() const {
+  const std::lock_guard lock(logged_memory().mutex);
+  const EvictionLog::Counts now = logged_memory().log.counts(), &before = session_start().counts;
+  return {session_start().budget,
+          Allocator::host().peak_system_bytes(),
+          now.calls - before.calls,
+          now.evictions - before.evictions,
+          now.recomputed - before.recomputed,
+          now.cost - before.cost,
+          now.recomputed_cost - before.recomputed_cost};
+}
+
+const Tensor& pin(const Tensor& x, Site site) {
+  Storage& s = storage_of("pin", x, site);
+  if (s.block == kNone) return x;  // the log does not know it, so it is never evicted
+  locked("pin", site, [&](LoggedMemory& memory) {
+    memory.log.read(s.block);
+    memory.log.pin(s.block);
+  });
+  return x;
+}
+
+const Tensor& unpin(const Tensor& x, Site site) {
+  Storage& s = storage_of("unpin", x, site);
+  if (s.block != kNone) {
+    const std::lock_guard lock(logged_memory().mutex);
+    logged_memory().log.unpin(s.block);
+  }
+  return x;
+}
+
+bool drop(const Tensor& x, Site site) {
+  Storage& s = storage_of("drop", x, site);
+  if (s.block == kNone) return false;
+  const std::lock_guard lock(logged_memory().mutex);
+  return logged_memory().log.evict(s.block);
+}
+
+bool is_resident(const Tensor& x, Site site) {
+  Storage& s = storage_of("is_resident", x, site);
+  const std::lock_guard lock(logged_memory().mutex);
+  return s.block == kNone || logged_memory().log.is_resident(s.block);
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,405 @@
+#include <tapedeck/engine/eviction/eviction_log.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tapedeck {
+
+using Block = EvictionLog::Block;
+using Call = EvictionLog::Call;
+
+// ---- entries ----
+
+Block EvictionLog::new_block(std::int64_t bytes) {
+  Block b = static_cast<Block>(blocks_.size());
+  if (free_blocks_.empty()) {
+    blocks_.emplace_back();
+    free_blocks_.reserve(blocks_.capacity());  // so that giving a number back takes no memory
+    candidates_.reserve(blocks_.capacity());
+  } else {
+    b = free_blocks_.back();
+    free_blocks_.pop_back();
+  }
+  BlockEntry& entry = blocks_[b];
+  entry.bytes = bytes;
+  entry.size = static_cast<double>(bytes) / std::pow(std::max<double>(static_cast<double>(bytes), 1), 0.125);
+  entry.used = now_;
+  entry.cost = -1;
+  entry.held = entry.resident = entry.alive = true;
+  counts_.resident_bytes += bytes;
+  ++live_blocks_;
+  return b;
+}
+
+Call EvictionLog::new_call() {
+  if (free_calls_.empty()) {
+    calls_.emplace_back();
+    free_calls_.reserve(calls_.capacity());
+    return static_cast<Call>(calls_.size()) - 1;
+  }
+  const Call c = free_calls_.back();
+  free_calls_.pop_back();
+  return c;
+}
+
+Block EvictionLog::add_block(std::int64_t bytes) { return new_block(bytes); }
+
+Call EvictionLog::add_call(std::span<const Block> operands, std::span<const std::int64_t> result_bytes, double cost,
+                           std::span<Block> results) {
+  const Call c = new_call();
+  for (std::size_t i = 0; i < result_bytes.size(); ++i) results[i] = new_block(result_bytes[i]);
+  CallEntry& call = calls_[c];
+  call.alive = true;
+  call.cost = cost;
+  call.operands.assign(operands.begin(), operands.end());
+  call.results.assign(results.begin(), results.end());
+  call.live_results = static_cast<std::int32_t>(results.size());
+  call.places.resize(operands.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    BlockEntry& operand = blocks_[operands[i]];
+    call.places[i] = static_cast<std::int32_t>(operand.readers.size());
+    operand.readers.push_back({c, static_cast<std::int32_t>(i)});
+    operand.used = now_;
+  }
+  for (Block b : results) {
+    blocks_[b].maker = c;
+    update_candidate(b);
+  }
+  now_ += cost;
+  counts_.cost += cost;
+  ++counts_.calls;
+  return c;
+}
+
+// ---- residence ----
+
+bool EvictionLog::can_be_evicted(Block b) const {
+  const BlockEntry& entry = blocks_[b];
+  return entry.resident && entry.maker != kNone && entry.pins == 0 && entry.locks == 0 && entry.bytes > 0;
+}
+
+void EvictionLog::update_candidate(Block b) noexcept {
+  BlockEntry& entry = blocks_[b];
+  const bool is = entry.alive && entry.resident && entry.maker != kNone && entry.pins == 0 && entry.bytes > 0;
+  if (is == (entry.candidate != kNone)) return;
+  if (is) {
+    entry.candidate = static_cast<std::int32_t>(candidates_.size());
+    candidates_.push_back(b);
+    return;
+  }
+  const Block last = candidates_.back();
+  candidates_[entry.candidate] = last;
+  blocks_[last].candidate = std::exchange(entry.candidate, kNone);
+  if (last == b) blocks_[b].candidate = kNone;
+  candidates_.pop_back();
+}
+
+void EvictionLog::set_resident(Block b, bool resident) noexcept {
+  BlockEntry& entry = blocks_[b];
+  entry.resident = resident;
+  counts_.resident_bytes += resident ? entry.bytes : -entry.bytes;
+  update_candidate(b);
+  forget_costs_after(b);
+}
+
+void EvictionLog::free_bytes(Block b) noexcept {
+  set_resident(b, false);
+  owner_.free(b);
+}
+
+// The cost of the block's call and of the calls for its evicted operands, and theirs. It looks at so many blocks at most.
+double EvictionLog::cost_again(Block b) {
+  constexpr std::size_t kMost = 256;
+  ++mark_;
+  double cost = 0;
+  walk_.assign(1, b);
+  for (std::size_t k = 0; k < walk_.size() && k < kMost; ++k) {
+    CallEntry& call = calls_[blocks_[walk_[k]].maker];
+    if (std::exchange(call.mark, mark_) == mark_) continue;
+    cost += call.cost;
+    for (Block operand : call.operands)
+      if (!blocks_[operand].resident) walk_.push_back(operand);
+  }
+  return cost;
+}
+
+// The block came or went: resident blocks whose calls need it, or need evicted blocks that need it, cost something else now.
+void EvictionLog::forget_costs_after(Block first) noexcept {
+  constexpr std::size_t kMost = 256;
+  ++mark_;
+  walk_.assign(1, first);
+  for (std::size_t k = 0; k < walk_.size() && k < kMost; ++k)
+    for (const Reader& reader : blocks_[walk_[k]].readers) {
+      CallEntry& call = calls_[reader.call];
+      if (std::exchange(call.mark, mark_) == mark_) continue;
+      for (Block result : call.results) {
+        if (result == kNone) continue;
+        blocks_[result].cost = -1;
+        if (!blocks_[result].resident) walk_.push_back(result);
+      }
+    }
+}
+
+double EvictionLog::score(Block b) {
+  BlockEntry& entry = blocks_[b];
+  if (entry.cost < 0) entry.cost = cost_again(b);
+  return entry.cost / (entry.size * std::sqrt(now_ - entry.used + now_ / 4));
+}
+
+Block EvictionLog::cheapest() noexcept {
+  Block best = kNone;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (Block b : candidates_) {
+    if (blocks_[b].locks > 0) continue;
+    const double s = score(b);
+    if (s < lowest || (s == lowest && b < best)) lowest = s, best = b;
+  }
+  return best;
+}
+
+std::int64_t EvictionLog::evict_bytes(std::int64_t wanted) noexcept {
+  chosen_.clear();
+  std::int64_t bytes = 0;
+  for (Block b = kNone; bytes < wanted && (b = cheapest()) != kNone; bytes += blocks_[b].bytes) {
+    set_resident(b, false);
+    chosen_.push_back(b);
+  }
+  // The last block may make earlier ones unnecessary: those that cost most stay.
+  std::sort(chosen_.begin(), chosen_.end(), [this](Block a, Block b) {
+    const double x = calls_[blocks_[a].maker].cost, y = calls_[blocks_[b].maker].cost;
+    return x != y ? x > y : a < b;
+  });
+  for (Block b : chosen_) {
+    if (bytes - blocks_[b].bytes >= wanted) {
+      bytes -= blocks_[b].bytes;
+      set_resident(b, true);
+      continue;
+    }
+    counts_.evictions += blocks_[b].held;
+    owner_.free(b);
+  }
+  return bytes;
+}
+
+bool EvictionLog::evict(Block b) noexcept {
+  if (!can_be_evicted(b)) return false;
+  counts_.evictions += blocks_[b].held;
+  free_bytes(b);
+  return true;
+}
+
+void EvictionLog::pin(Block b) noexcept {
+  ++blocks_[b].pins;
+  update_candidate(b);
+}
+
+void EvictionLog::unpin(Block b) noexcept {
+  --blocks_[b].pins;
+  update_candidate(b);
+}
+
+void EvictionLog::read(Block b) {
+  if (!blocks_[b].resident) run_again(blocks_[b].maker);
+  blocks_[b].used = now_;
+}
+
+// A call that waits for its operands. Those before `next` are resident and locked.
+struct EvictionLog::Frame {
+  Call call;
+  std::size_t next = 0;
+};
+
+void EvictionLog::run_again(Call first) {
+  std::vector<Frame> waiting{{first}};
+  std::vector<Block> wanted;
+  const auto unlock_operands = [this](const Frame& frame) {
+    for (std::size_t i = 0; i < frame.next; ++i) unlock(calls_[frame.call].operands[i]);
+  };
+  try {
+    while (!waiting.empty()) {
+      Frame& top = waiting.back();
+      const CallEntry& call = calls_[top.call];
+      while (top.next < call.operands.size() && blocks_[call.operands[top.next]].resident) lock(call.operands[top.next++]);
+      if (top.next < call.operands.size()) {
+        waiting.push_back({blocks_[call.operands[top.next]].maker});
+        continue;
+      }
+      wanted.clear();
+      for (Block result : call.results)
+        if (result != kNone && !blocks_[result].resident) wanted.push_back(result);
+      owner_.run(top.call, wanted);
+      now_ += call.cost;
+      ++counts_.recomputed;
+      counts_.recomputed_cost += call.cost;
+      for (Block result : wanted) {
+        set_resident(result, true);
+        blocks_[result].used = now_;
+      }
+      for (Block operand : call.operands) blocks_[operand].used = now_;
+      unlock_operands(top);
+      waiting.pop_back();
+    }
+  } catch (...) {
+    for (const Frame& frame : waiting) unlock_operands(frame);
+    throw;
+  }
+}
+
+// ---- the end of blocks and calls ----
+
+void EvictionLog::let_go(Block b) noexcept {
+  BlockEntry& entry = blocks_[b];
+  entry.held = false;
+  if (entry.readers.empty()) return drop_unneeded(b);
+  if (entry.maker == kNone) return settle({b});
+  if (can_be_evicted(b)) free_bytes(b);
+}
+
+// Takes the call out of the reader lists of its operands. Operands that nothing needs any more are added to `unread`.
+void EvictionLog::release_operands(Call c, std::vector<Block>* unread) noexcept {
+  CallEntry& call = calls_[c];
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    BlockEntry& operand = blocks_[call.operands[i]];
+    const Reader moved = operand.readers.back();
+    operand.readers[call.places[i]] = moved;
+    calls_[moved.call].places[moved.operand] = call.places[i];
+    operand.readers.pop_back();
+    if (!needed(operand)) unread->push_back(call.operands[i]);
+  }
+  call.operands.clear();
+  call.places.clear();
+}
+
+void EvictionLog::drop_call(Call c, std::vector<Block>* unread) noexcept {
+  release_operands(c, unread);
+  calls_[c].results.clear();
+  calls_[c].alive = false;
+  owner_.forget_call(c);
+  free_calls_.push_back(c);
+}
+
+void EvictionLog::drop_unneeded(Block first) noexcept {
+  std::vector<Block> unread{first};
+  while (!unread.empty()) {
+    const Block b = unread.back();
+    unread.pop_back();
+    BlockEntry& entry = blocks_[b];
+    if (!entry.alive || needed(entry)) continue;
+    if (entry.resident) {
+      set_resident(b, false);
+      owner_.free(b);
+    }
+    const Call maker = std::exchange(entry.maker, kNone);
+    entry.alive = false;
+    entry.locks = entry.pins = 0;
+    owner_.forget(b);
+    free_blocks_.push_back(b);
+    --live_blocks_;
+    if (maker == kNone) continue;
+    std::replace(calls_[maker].results.begin(), calls_[maker].results.end(), b, Block{kNone});
+    if (--calls_[maker].live_results == 0) drop_call(maker, &unread);
+  }
+}
+
+// ---- blocks whose bytes change or that nobody holds ----
+
+// What hangs on the bytes of a block: the calls that read it, or read evicted blocks that nobody holds and that are computed
+// from it, and the results of these calls.
+struct EvictionLog::Dependents {
+  std::vector<Call> calls;
+  std::vector<Block> resident;  // they stay, and can be computed again no more
+  std::vector<Block> evicted;   // and held: they must be computed before the bytes go
+  std::vector<Block> between;   // evicted, and held by nobody
+};
+
+EvictionLog::Dependents EvictionLog::dependents(Block b) {
+  Dependents of;
+  std::vector<Block> from{b};
+  ++mark_;
+  for (std::size_t k = 0; k < from.size(); ++k)
+    for (const Reader& reader : blocks_[from[k]].readers) {
+      if (std::exchange(calls_[reader.call].mark, mark_) == mark_) continue;
+      of.calls.push_back(reader.call);
+      for (Block result : calls_[reader.call].results) {
+        if (result == kNone || std::exchange(blocks_[result].mark, mark_) == mark_) continue;
+        const BlockEntry& entry = blocks_[result];
+        if (entry.resident)
+          of.resident.push_back(result);
+        else if (entry.held)
+          of.evicted.push_back(result);
+        else
+          of.between.push_back(result), from.push_back(result);
+      }
+    }
+  return of;
+}
+
+// Forgets the calls, so that nothing hangs on their operands.
+void EvictionLog::make_independent(const Dependents& of) noexcept {
+  std::vector<Block> unread;
+  for (Call c : of.calls) {
+    for (Block result : calls_[c].results) {
+      if (result == kNone) continue;
+      blocks_[result].maker = kNone;
+      update_candidate(result);
+    }
+    drop_call(c, &unread);
+  }
+  for (Block b : of.between) unread.push_back(b);
+  for (Block b : unread) drop_unneeded(b);
+}
+
+void EvictionLog::before_write(Block b) {
+  read(b);
+  lock(b);
+  std::vector<Block> locked{b}, freed;
+  try {
+    for (Dependents of = dependents(b);; of = dependents(b)) {
+      if (of.evicted.empty()) {
+        make_independent(of);
+        freed = of.resident;
+        break;
+      }
+      read(of.evicted.front());
+      lock(of.evicted.front());
+      locked.push_back(of.evicted.front());
+    }
+  } catch (...) {
+    for (Block at : locked) unlock(at);
+    throw;
+  }
+  for (Block at : locked) unlock(at);
+  forget_maker(b);
+  settle(std::move(freed));
+}
+
+// The block is not computed again any more. Its call stays for its other results.
+void EvictionLog::forget_maker(Block b) noexcept {
+  const Call maker = std::exchange(blocks_[b].maker, kNone);
+  if (maker == kNone) return;
+  update_candidate(b);
+  std::replace(calls_[maker].results.begin(), calls_[maker].results.end(), b, Block{kNone});
+  std::vector<Block> unread;
+  if (--calls_[maker].live_results == 0) drop_call(maker, &unread);
+  for (Block at : unread) drop_unneeded(at);
+}
+
+// A resident block that no call makes and that nobody holds stays only as long as that saves memory: if the blocks that could
+// be computed again with it are no larger, it goes and they stay. They may then be such blocks themselves.
+void EvictionLog::settle(std::vector<Block> outside) noexcept {
+  while (!outside.empty()) {
+    const Block b = outside.back();
+    outside.pop_back();
+    const BlockEntry& entry = blocks_[b];
+    if (!entry.alive || entry.held || entry.maker != kNone || entry.pins > 0 || entry.locks > 0) continue;
+    const Dependents of = dependents(b);
+    std::int64_t bytes = 0;
+    for (Block result : of.resident) bytes += blocks_[result].bytes;
+    if (!of.evicted.empty() || entry.bytes < bytes) continue;
+    make_independent(of);
+    outside.insert(outside.end(), of.resident.begin(), of.resident.end());
+  }
+}
+
+}  // namespace tapedeck

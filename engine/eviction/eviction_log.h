@@ -1,0 +1,159 @@
+// The log of a running program that evicts values to stay inside a memory limit, and computes them again when they are read:
+// which call made which block of bytes from which others, what the calls cost, and which blocks are resident. It knows no
+// tensors. Its owner (engine/eager/memory_budget.h) has the bytes and runs the calls.
+//
+//     x = outside block      h = call(x)      y = call(h)
+//     evict(h)    h is freed, its call stays in the log
+//     read(h)     the call runs again; if x were evicted too, its call would run first
+//
+// This is dynamic tensor rematerialization (Kirisame et al., "Dynamic Tensor Rematerialization", ICLR 2021) on blocks of bytes,
+// so that views take no part. As there, the blocks that go are those with the smallest score, and time is the sum of the costs
+// of all calls so far. The score is another one:
+//
+//     cost of the call, and of the calls for its evicted operands
+//     -----------------------------------------------------------      t: time since the block was last used, T: time so far
+//                  bytes^(7/8) * sqrt(t + T/4)
+//
+// The paper's score has bytes * t below the line, and above it also the calls that would need the block. When several blocks go
+// at once, those that the last one made unnecessary stay. tests/bench/README.md compares both on the paper's traces.
+//
+// Scores depend on the calls alone, so equal programs evict equally. To choose a block takes time linear in the blocks that can
+// go. An operation on a block takes time linear in the calls that it touches.
+//
+// Not thread safe. No function recurses over the log.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace tapedeck {
+
+class EvictionLog {
+ public:
+  using Block = std::int32_t;
+  using Call = std::int32_t;
+  static constexpr std::int32_t kNone = -1;
+
+  // Whoever owns the bytes of the blocks.
+  class Owner {
+   public:
+    // The bytes of a block go. The block stays in the log.
+    virtual void free(Block b) noexcept = 0;
+    // Nothing needs the block any more; its number may be used again. It is not resident.
+    virtual void forget(Block b) noexcept = 0;
+    virtual void forget_call(Call c) noexcept = 0;
+    // Computes these results of the call again; its operands are resident and locked. May evict other blocks. If it throws, no
+    // result is resident.
+    virtual void run(Call c, std::span<const Block> results) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  explicit EvictionLog(Owner& owner) : owner_(owner) {}
+  EvictionLog(const EvictionLog&) = delete;
+
+  // A resident block that no call of the log made. It is never evicted. It is held until let_go().
+  Block add_block(std::int64_t bytes);
+  // A call that has just run, and its results, which are resident and held. Writes the numbers of the results.
+  Call add_call(std::span<const Block> operands, std::span<const std::int64_t> result_bytes, double cost,
+                std::span<Block> results);
+
+  // The program holds the block no more. Its bytes are freed at once if they can be computed again or nothing reads them.
+  void let_go(Block b) noexcept;
+  // A locked block is not evicted. Locks count.
+  void lock(Block b) { ++blocks_[b].locks; }
+  void unlock(Block b) noexcept { --blocks_[b].locks; }
+  // A pinned block is never evicted, until it is unpinned as often.
+  void pin(Block b) noexcept;
+  void unpin(Block b) noexcept;
+  // Makes the block resident, by running calls again, and notes its use. What has run when an owner's run() throws stays
+  // resident.
+  void read(Block b);
+  // Frees blocks with the smallest scores that have so many bytes together. Returns their bytes, fewer if no more can go.
+  std::int64_t evict_bytes(std::int64_t wanted) noexcept;
+  // Frees this block, if it can go now.
+  bool evict(Block b) noexcept;
+  // The block's bytes are about to change. Held blocks that could be computed again only from its bytes are made resident
+  // first; calls that read it are forgotten, and so is the call that made it. So it is never evicted afterwards.
+  void before_write(Block b);
+
+  bool is_resident(Block b) const { return blocks_[b].resident; }
+  bool is_held(Block b) const { return blocks_[b].held; }
+  bool can_be_evicted(Block b) const;
+  std::int64_t bytes(Block b) const { return blocks_[b].bytes; }
+  std::span<const Block> operands(Call c) const { return calls_[c].operands; }
+  std::span<const Block> results(Call c) const { return calls_[c].results; }
+  Call maker(Block b) const { return blocks_[b].maker; }
+
+  struct Counts {
+    std::int64_t calls = 0;       // logged
+    std::int64_t evictions = 0;   // blocks freed while the program held them
+    std::int64_t recomputed = 0;  // calls that ran again
+    double cost = 0, recomputed_cost = 0;
+    std::int64_t resident_bytes = 0;
+  };
+  const Counts& counts() const { return counts_; }
+  bool empty() const { return live_blocks_ == 0; }
+
+ private:
+  struct Reader {
+    Call call = kNone;
+    std::int32_t operand = 0;  // its place in the list of operands of the call
+  };
+  struct BlockEntry {
+    std::int64_t bytes = 0;
+    double size = 0;   // bytes^(7/8)
+    double used = 0;   // the time of the last use
+    double cost = -1;  // above the line of the score; negative: not known
+    Call maker = kNone;
+    std::int32_t locks = 0, pins = 0;
+    std::int32_t candidate = kNone;  // its place in the list of candidates
+    std::uint64_t mark = 0;          // the last walk over the log that met it
+    bool held = false, resident = false, alive = false;
+    std::vector<Reader> readers;
+  };
+  struct CallEntry {
+    std::vector<Block> operands, results;
+    std::vector<std::int32_t> places;  // of this call in the reader lists of its operands
+    double cost = 0;
+    std::int32_t live_results = 0;
+    std::uint64_t mark = 0;
+    bool alive = false;
+  };
+  struct Frame;
+
+  Block new_block(std::int64_t bytes);
+  Call new_call();
+  bool needed(const BlockEntry& b) const { return b.held || !b.readers.empty(); }
+  double cost_again(Block b);
+  double score(Block b);
+  void forget_costs_after(Block b) noexcept;
+  void set_resident(Block b, bool resident) noexcept;
+  void free_bytes(Block b) noexcept;
+  Block cheapest() noexcept;
+  void update_candidate(Block b) noexcept;
+  void drop_unneeded(Block first) noexcept;
+  void drop_call(Call c, std::vector<Block>* unread) noexcept;
+  void release_operands(Call c, std::vector<Block>* unread) noexcept;
+  void run_again(Call c);
+  void settle(std::vector<Block> outside) noexcept;
+  void forget_maker(Block b) noexcept;
+  struct Dependents;
+  Dependents dependents(Block b);
+  void make_independent(const Dependents& of) noexcept;
+
+  Owner& owner_;
+  std::vector<BlockEntry> blocks_;
+  std::vector<CallEntry> calls_;
+  std::vector<Block> free_blocks_, candidates_, chosen_, walk_;
+  std::vector<Call> free_calls_;
+  Counts counts_;
+  double now_ = 0;
+  std::uint64_t mark_ = 0;
+  std::int64_t live_blocks_ = 0;
+};
+
+}  // namespace tapedeck
