@@ -136,9 +136,8 @@ bool any_half(TensorImpl* const* t, int n) {
 }
 }  // namespace
 
-// Runs the kernel into `out`. REQUIRES: the kernel takes the strides of the operands.
+// Runs the kernel into `out`. REQUIRES: the kernel takes the strides of the operands, and all tensors are resident.
 void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
-  const detail::ResidentTensors operands({in, static_cast<std::size_t>(n)}), results({out, static_cast<std::size_t>(n_out)});
   alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // not initialised: the views are filled in below
   std::vector<View> many;
   View* views = reinterpret_cast<View*>(few);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 
@@ -49,29 +50,29 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
  public:
   std::recursive_mutex mutex;
   EvictionLog log{*this};
+  double choosing_us = 0;
 
   Block block_of(Storage& s) {
     if (s.block != kNone) return s.block;
     s.block = log.add_block(s.bytes);
+    detail::log_has_blocks.store(true, std::memory_order_relaxed);
     remember(s.block, s);
     return s.block;
   }
 
   void add_call(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out, Site site) {
-    LoggedCall call = describe(op, in, attrs, out, site);
-    std::vector<Block> operands, results(out.size());
-    std::vector<std::int64_t> bytes;
-    std::vector<Type> in_types;
-    for (TensorImpl* t : in) operands.push_back(block_of(*t->storage)), in_types.push_back(t->type());
-    for (TensorImpl* t : out) bytes.push_back(t->storage->bytes);
-    const double cost = std::max(cost_us(op, in_types, call.results, attrs), 1e-3);
-    const EvictionLog::Call c = log.add_call(operands, bytes, cost, results);
+    operands_.clear(), results_.resize(out.size()), bytes_of_results_.clear(), types_.clear(), result_types_.clear();
+    for (TensorImpl* t : in) operands_.push_back(block_of(*t->storage)), types_.push_back(t->type());
+    for (TensorImpl* t : out) bytes_of_results_.push_back(t->storage->bytes), result_types_.push_back(t->type());
+    const double cost = std::max(cost_us(op, types_, result_types_, attrs), 1e-3);
+    detail::log_has_blocks.store(true, std::memory_order_relaxed);
+    const EvictionLog::Call c = log.add_call(operands_, bytes_of_results_, cost, results_);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i]->storage->block = results[i];
-      remember(results[i], *out[i]->storage);
+      out[i]->storage->block = results_[i];
+      remember(results_[i], *out[i]->storage);
     }
     if (static_cast<std::size_t>(c) >= calls_.size()) calls_.resize(static_cast<std::size_t>(c) + 1);
-    calls_[c] = std::move(call);
+    describe(op, in, attrs, out, site, &calls_[c]);
   }
 
   // The program holds the storage no more. Its bytes are the log's from now on, if it keeps them.
@@ -79,6 +80,7 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
     bytes_[s.block].storage = nullptr;
     s.data = nullptr;
     log.let_go(s.block);
+    if (log.empty()) detail::log_has_blocks.store(false, std::memory_order_relaxed);
   }
 
   // ---- EvictionLog::Owner ----
@@ -90,7 +92,10 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
   }
 
   void forget(Block b) noexcept override { bytes_[b] = {}; }
-  void forget_call(EvictionLog::Call c) noexcept override { calls_[c] = {}; }
+  void forget_call(EvictionLog::Call c) noexcept override {  // the next call with this number uses the memory again
+    calls_[c].op = nullptr;
+    calls_[c].path.reset();
+  }
 
   void run(EvictionLog::Call c, std::span<const Block> wanted) override {
     const LoggedCall& call = calls_[c];
@@ -114,7 +119,10 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
 
   bool reclaim(std::int64_t bytes) noexcept override {
     const std::lock_guard lock(mutex);
-    return log.evict_bytes(bytes) > 0;
+    const auto start = std::chrono::steady_clock::now();
+    const std::int64_t freed = log.evict_bytes(bytes);
+    choosing_us += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    return freed > 0;
   }
 
   std::string shortage() override {
@@ -166,28 +174,32 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
     bytes_[b] = {&s, s.data, s.bytes};
   }
 
-  static LoggedCall describe(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
-                             Site site) {
-    LoggedCall call;
-    call.op = &op;
-    call.site = site;
+  static void describe(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
+                       Site site, LoggedCall* call) {
+    call->op = &op;
+    call->site = site;
+    call->attrs.clear();
     if (op.attrs) {
       const auto* bytes = static_cast<const unsigned char*>(attrs);
-      call.attrs.assign(bytes, bytes + op.attrs->size);
-      call.path = own_path(op, call.attrs);
+      call->attrs.assign(bytes, bytes + op.attrs->size);
+      call->path = own_path(op, call->attrs);
     }
-    for (const TensorImpl* t : in) {
-      Window& window = call.operands.emplace_back();
-      window.type = t->type();
-      window.offset = t->offset;
-      std::copy_n(t->strides, t->shape.rank, window.strides);
+    call->operands.resize(in.size());
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      Window& window = call->operands[i];
+      window.type = in[i]->type();
+      window.offset = in[i]->offset;
+      std::copy_n(in[i]->strides, in[i]->shape.rank, window.strides);
     }
-    for (const TensorImpl* t : out) call.results.push_back(t->type());
-    return call;
+    call->results.clear();
+    for (const TensorImpl* t : out) call->results.push_back(t->type());
   }
 
-  std::vector<BlockBytes> bytes_;  // by block
-  std::vector<LoggedCall> calls_;  // by call
+  std::vector<BlockBytes> bytes_;          // by block
+  std::vector<LoggedCall> calls_;          // by call
+  std::vector<Block> operands_, results_;  // of the call that add_call() adds, as the next three
+  std::vector<std::int64_t> bytes_of_results_;
+  std::vector<Type> types_, result_types_;
 };
 
 LoggedMemory& logged_memory() {
@@ -200,6 +212,7 @@ constinit std::atomic<bool> session_is_open{false};
 struct SessionStart {
   EvictionLog::Counts counts;
   std::int64_t budget = 0;
+  double choosing_us = 0;
 };
 SessionStart& session_start() {
   static SessionStart start;
@@ -230,21 +243,24 @@ namespace detail {
 
 bool calls_are_logged() noexcept { return session_is_open.load(std::memory_order_relaxed); }
 
+constinit std::atomic<bool> log_has_blocks{false};
+
 void ResidentTensors::lock(std::span<TensorImpl* const> tensors) {
+  const auto has_block = [](const TensorImpl* t) { return t && t->storage && t->storage->block != kNone; };
+  if (std::none_of(tensors.begin(), tensors.end(), has_block)) return;
   LoggedMemory& memory = logged_memory();
   const std::lock_guard guard(memory.mutex);
+  locked_ = std::make_unique<std::vector<Block>>();
+  locked_->reserve(tensors.size());
   try {
     for (const TensorImpl* t : tensors) {
-      if (!t || !t->storage || t->storage->block == kNone) continue;
-      const Block b = t->storage->block;
-      locked_.reserve(tensors.size());
-      memory.log.read(b);
-      memory.log.lock(b);
-      locked_.push_back(b);
+      if (!has_block(t)) continue;
+      memory.log.read(t->storage->block);
+      memory.log.lock(t->storage->block);
+      locked_->push_back(t->storage->block);
     }
   } catch (...) {
-    for (Block b : locked_) memory.log.unlock(b);
-    locked_.clear();
+    unlock();
     throw;
   }
 }
@@ -252,7 +268,7 @@ void ResidentTensors::lock(std::span<TensorImpl* const> tensors) {
 void ResidentTensors::unlock() noexcept {
   LoggedMemory& memory = logged_memory();
   const std::lock_guard guard(memory.mutex);
-  for (Block b : locked_) memory.log.unlock(b);
+  for (Block b : *locked_) memory.log.unlock(b);
 }
 
 void log_call(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out, Site site) {
@@ -314,7 +330,7 @@ MemoryBudget::MemoryBudget(std::int64_t bytes, Site site) {
   }
   host.set_limit(bytes, &memory);
   const std::lock_guard lock(memory.mutex);
-  session_start() = {memory.log.counts(), bytes};
+  session_start() = {memory.log.counts(), bytes, memory.choosing_us};
 }
 
 MemoryBudget::~MemoryBudget() {
@@ -331,7 +347,8 @@ SessionStats MemoryBudget::stats() const {
           now.evictions - before.evictions,
           now.recomputed - before.recomputed,
           now.cost - before.cost,
-          now.recomputed_cost - before.recomputed_cost};
+          now.recomputed_cost - before.recomputed_cost,
+          logged_memory().choosing_us - session_start().choosing_us};
 }
 
 const Tensor& pin(const Tensor& x, Site site) {

@@ -10,6 +10,7 @@
 #include <tapedeck/engine/eager/tensor_impl.h>
 
 #include <atomic>
+#include <memory>
 #include <span>
 
 namespace tapedeck::detail {
@@ -17,30 +18,29 @@ namespace tapedeck::detail {
 // Whether a session is open, so that calls are logged.
 bool calls_are_logged() noexcept;
 
+// Whether a storage of the process has a block. A thread that reads a storage knows of its block.
+extern std::atomic<bool> log_has_blocks;
+
 // As long as it lives, the bytes of these tensors are resident. The constructor computes evicted ones again. Null pointers and
 // abstract tensors are passed over.
 class ResidentTensors {
  public:
   explicit ResidentTensors(std::span<TensorImpl* const> tensors) {
-    for (const TensorImpl* t : tensors)
-      if (t && t->storage && t->storage->block != kNone) {
-        lock(tensors);
-        break;
-      }
+    if (log_has_blocks.load(std::memory_order_relaxed)) lock(tensors);
   }
-  explicit ResidentTensors(const TensorImpl& t) : single_(const_cast<TensorImpl*>(&t)) {
-    if (t.storage && t.storage->block != kNone) lock({&single_, 1});
+  explicit ResidentTensors(const TensorImpl& t) {
+    TensorImpl* const one = const_cast<TensorImpl*>(&t);
+    if (log_has_blocks.load(std::memory_order_relaxed)) lock({&one, 1});
   }
   ~ResidentTensors() {
-    if (!locked_.empty()) unlock();
+    if (locked_) unlock();
   }
   ResidentTensors(const ResidentTensors&) = delete;
 
  private:
   void lock(std::span<TensorImpl* const> tensors);
   void unlock() noexcept;
-  TensorImpl* single_ = nullptr;
-  std::vector<std::int32_t> locked_;  // blocks
+  std::unique_ptr<std::vector<std::int32_t>> locked_;  // blocks
 };
 
 // Adds the call to the log, if it can be repeated: the op has no effect and runs no function of the user, no operand's address

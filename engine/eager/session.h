@@ -50,6 +50,7 @@ struct SessionStats {
   std::int64_t evictions = 0;   // of values that were held
   std::int64_t recomputed = 0;  // calls that ran again
   double cost = 0, recomputed_cost = 0;
+  double choosing_us = 0;  // the time, on the clock, of choosing what goes
 };
 
 // The budget of a session, in bytes, at least 1. Throws UsageError for another number and while another session is open, and

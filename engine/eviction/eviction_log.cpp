@@ -110,7 +110,7 @@ void EvictionLog::free_bytes(Block b) noexcept {
 
 // The cost of the block's call and of the calls for its evicted operands, and theirs. It looks at so many blocks at most.
 double EvictionLog::cost_again(Block b) {
-  constexpr std::size_t kMost = 256;
+  constexpr std::size_t kMost = 16;
   ++mark_;
   double cost = 0;
   walk_.assign(1, b);
@@ -126,7 +126,7 @@ double EvictionLog::cost_again(Block b) {
 
 // The block came or went: resident blocks whose calls need it, or need evicted blocks that need it, cost something else now.
 void EvictionLog::forget_costs_after(Block first) noexcept {
-  constexpr std::size_t kMost = 256;
+  constexpr std::size_t kMost = 16;
   ++mark_;
   walk_.assign(1, first);
   for (std::size_t k = 0; k < walk_.size() && k < kMost; ++k)
@@ -147,15 +147,38 @@ double EvictionLog::score(Block b) {
   return entry.cost / (entry.size * std::sqrt(now_ - entry.used + now_ / 4));
 }
 
+// Takes the next of the blocks that the last look at all found cheapest, unless it was used or changed its cost since. When
+// there is none left, it looks at all again.
 Block EvictionLog::cheapest() noexcept {
-  Block best = kNone;
-  double lowest = std::numeric_limits<double>::infinity();
-  for (Block b : candidates_) {
-    if (blocks_[b].locks > 0) continue;
-    const double s = score(b);
-    if (s < lowest || (s == lowest && b < best)) lowest = s, best = b;
+  for (int looks = 0; looks < 2; ++looks) {
+    while (!ready_.empty()) {
+      const Ready at = ready_.back();
+      ready_.pop_back();
+      const BlockEntry& entry = blocks_[at.block];
+      if (entry.candidate != kNone && entry.locks == 0 && entry.used == at.used && entry.cost == at.cost) return at.block;
+    }
+    look_at_all();
   }
-  return best;
+  return kNone;
+}
+
+// Finds the blocks with the smallest scores, the smallest last: one, or a few of many, so that looks stay rare.
+void EvictionLog::look_at_all() noexcept {
+  const std::size_t most = std::clamp<std::size_t>(candidates_.size() / 256, 1, 16);
+  const auto before = [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score < b.score : a.block < b.block; };
+  for (Block b : candidates_) {
+    const BlockEntry& entry = blocks_[b];
+    if (entry.locks > 0) continue;
+    const Ready at{score(b), b, entry.used, entry.cost};
+    if (ready_.size() == most) {
+      if (!before(at, ready_.front())) continue;
+      std::pop_heap(ready_.begin(), ready_.end(), before);
+      ready_.pop_back();
+    }
+    ready_.push_back(at);
+    std::push_heap(ready_.begin(), ready_.end(), before);
+  }
+  std::sort(ready_.begin(), ready_.end(), [&](const Ready& a, const Ready& b) { return before(b, a); });
 }
 
 std::int64_t EvictionLog::evict_bytes(std::int64_t wanted) noexcept {

@@ -124,6 +124,12 @@ class EvictionLog {
     bool alive = false;
   };
   struct Frame;
+  // A block that was among the cheapest, and what its score was made of.
+  struct Ready {
+    double score;
+    Block block;
+    double used, cost;
+  };
 
   Block new_block(std::int64_t bytes);
   Call new_call();
@@ -134,6 +140,7 @@ class EvictionLog {
   void set_resident(Block b, bool resident) noexcept;
   void free_bytes(Block b) noexcept;
   Block cheapest() noexcept;
+  void look_at_all() noexcept;
   void update_candidate(Block b) noexcept;
   void drop_unneeded(Block first) noexcept;
   void drop_call(Call c, std::vector<Block>* unread) noexcept;
@@ -149,6 +156,7 @@ class EvictionLog {
   std::vector<BlockEntry> blocks_;
   std::vector<CallEntry> calls_;
   std::vector<Block> free_blocks_, candidates_, chosen_, walk_;
+  std::vector<Ready> ready_;
   std::vector<Call> free_calls_;
   Counts counts_;
   double now_ = 0;

@@ -108,8 +108,7 @@ struct ResNet1202 : Module {
   }
   Tensor forward(const Tensor& x) {
     Tensor h = relu(first(x));
-    for (std::size_t i = 0; i < convs.size(); i += 2)
-      h = relu(add(h, norms[i + 1](convs[i + 1](relu(norms[i](convs[i](h)))))));
+    for (std::size_t i = 0; i < convs.size(); i += 2) h = relu(add(h, norms[i + 1](convs[i + 1](relu(norms[i](convs[i](h)))))));
     return last(mean(h, {2, 3}));
   }
 };
