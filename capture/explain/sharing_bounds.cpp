@@ -3,6 +3,7 @@
 // higher peak only because its own search found a worse order.
 #include <tapedeck/capture/explain/sharing_bounds.h>
 
+#include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/capture/planner/choose_candidate.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/order/find_order.h>
@@ -27,7 +28,7 @@ PlanOptions without_recomputing(PlanOptions options) {
   options.strategy = Strategy::none;
   options.budget = -1;
   options.budget_percent = -1;
-  options.wishes = {};  // nor by wishes
+  options.wishes = {};  // nor by wishes, nor by marks of the program
   options.near = {};
   options.progress = {};
   return options;
@@ -160,7 +161,8 @@ const char* sharing_name(Sharing rule) {
   return rule == Sharing::all ? "all" : rule == Sharing::none ? "none" : "";
 }
 
-std::vector<SharingBound> sharing_bounds(const Graph& captured, const PlanOptions& options, const Plan* shown) {
+std::vector<SharingBound> sharing_bounds(const Graph& given, const PlanOptions& options, const Plan* shown) {
+  const Graph captured = without_marks(given);
   const PlanOptions how = without_recomputing(options);
   Plan own;
   if (!shown || shown->recomputed_nodes > 0) {

@@ -22,10 +22,11 @@ namespace tapedeck {
 
 namespace {
 
-// Order edges say when a clone runs. In an order that is given they say nothing.
-Graph without_edges(Graph graph) {
-  for (Node& node : graph.nodes) node.n_after = 0;
-  return graph;
+// Order edges say when a clone runs. In an order that is given they say nothing. Marks of the program have had their say.
+Graph without_edges_and_marks(const Graph& graph) {
+  Graph plain = without_marks(graph);
+  for (Node& node : plain.nodes) node.n_after = 0;
+  return plain;
 }
 
 // By node: nobody reads a result of it, or only nodes like it do.
@@ -47,7 +48,7 @@ std::vector<char> dead_nodes(const Graph& graph) {
 // The nodes of the plan with one change.
 class OneChange {
  public:
-  explicit OneChange(const Plan& plan) : plan_(plan), g_(without_edges(plan.graph)), rewriter_(g_) {}
+  explicit OneChange(const Plan& plan) : plan_(plan), g_(without_edges_and_marks(plan.graph)), rewriter_(g_) {}
 
   // One run of the nodes that make the entry. Its other runs, and what ran for these alone, are left out.
   void keep(const ValueEntry& entry) {

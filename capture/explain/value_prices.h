@@ -32,7 +32,8 @@ struct ValuePrice {
 
 // The other choice with all others fixed. Makers whose results nobody reads any more are left out: a kept value with one reader
 // is moved rather than made twice. `log` is the plan's, `entry` one of its entries, `options` those that the plan was made
-// with; their strategy, order and wishes do not count. Throws the errors of make_plan(). O(nodes + values) and one layout.
+// with; their strategy, order and wishes do not count, and neither do marks of the program. Throws the errors of make_plan().
+// O(nodes + values) and one layout.
 ValuePrice price_alone(const Plan& plan, const std::vector<ValueEntry>& log, const ValueEntry& entry,
                        const PlanOptions& options);
 

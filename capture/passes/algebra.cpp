@@ -6,6 +6,7 @@
 // Leaves alone: clones, and patterns that go through clones; nodes with order edges. Leaves dead nodes behind for dead_code.
 // The result of a rewrite is rewritten at once in the same walk, so the pass is idempotent. Cost: O(nodes * identities of an
 // op).
+#include <tapedeck/capture/passes/marks.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -216,11 +217,13 @@ class Algebra {
     if (!may_go(node) || rules_of(rules_, *node.op).empty()) return false;
     Application root{node.op, {}, from_.attributes(node), from_.values[node.first_output].type};
     for (ValueId v : from_.inputs(node)) root.operands.push_back(rewriter_.at(v));
-    origin_ = &node.origin;
+    origin_ = node.origin;
+    origin_.wish = NodeWish::none;  // it is for the result alone
     const NodeId first_new = to_.node_count();
     const ValueId v = simplified(root);
     if (v == kNone) return false;
     rewriter_.replace(node.first_output, v);
+    hand_on_mark(node.origin.wish, v, &to_);
     if (to_.values[v].node >= first_new) to_.values[v].name = from_.values[node.first_output].name;
     return true;
   }
@@ -301,7 +304,7 @@ class Algebra {
 
   ValueId add(const Application& made) {
     const Type types[] = {made.type};
-    return to_.nodes[to_.add_node(*made.op, made.operands, made.attrs, types, *origin_)].first_output;
+    return to_.nodes[to_.add_node(*made.op, made.operands, made.attrs, types, origin_)].first_output;
   }
 
   ValueId add_full(double value, const Type& type) {
@@ -310,7 +313,7 @@ class Algebra {
     attrs.dtype = type.dtype;
     attrs.value = value;
     const Type types[] = {type};
-    return to_.nodes[to_.add_node(ops::full, {}, &attrs, types, *origin_)].first_output;
+    return to_.nodes[to_.add_node(ops::full, {}, &attrs, types, origin_)].first_output;
   }
 
   const Graph& from_;
@@ -318,7 +321,7 @@ class Algebra {
   Rewriter rewriter_;
   Graph& to_;
   Matcher matcher_;
-  const Origin* origin_ = nullptr;  // of the node being rewritten
+  Origin origin_;  // of the node being rewritten
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 // which stand for computations that only look equal. Random ops are pure, so two draws on one path are one. Cost: a hash for
 // each node and for everything in its regions.
 #include <tapedeck/capture/analysis/traits.h>
+#include <tapedeck/capture/passes/marks.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/compare_nodes.h>
@@ -100,8 +101,7 @@ Graph cse(Graph graph) {
     const Node &node = graph.nodes[n], &kept = graph.nodes[equals[n]];
     for (std::int32_t i = 0; i < node.n_outputs; ++i)
       rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
-    NodeWish& wish = rewriter.graph().nodes[rewriter.graph().values[rewriter.at(kept.first_output)].node].origin.wish;
-    if (wish == NodeWish::none) wish = node.origin.wish;
+    hand_on_mark(node.origin.wish, rewriter.at(kept.first_output), &rewriter.graph());
   }
   return rewriter.finish();
 }

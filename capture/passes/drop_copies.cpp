@@ -6,6 +6,7 @@
 //     %e = add(%x, %s)
 // insert_copies makes the copies that updates and outputs need later, and only where bytes cannot be shared. Leaves alone:
 // clones, nodes with order edges. Leaves dead nodes behind for dead_code. Cost: O(nodes).
+#include <tapedeck/capture/passes/marks.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/error.h>
@@ -81,13 +82,17 @@ class CopyDropper {
   bool drop(NodeId n) {
     const Node& node = from_.nodes[n];
     if (node.origin.clone || node.n_after > 0) return false;
-    if (node.op->is(kCopy)) {
-      rewriter_.replace(node.first_output, rewriter_.at(from_.inputs(node)[0]));
-      return true;
-    }
+    if (node.op->is(kCopy)) return replace(node, rewriter_.at(from_.inputs(node)[0]));
     if (node.op->is(kConversion)) return drop_cast(node);
     if (node.op->is(kElementwise) && node.n_inputs > 1) return drop_broadcasts(node);
     return false;
+  }
+
+  // The result of the node is a value that is there already.
+  bool replace(const Node& node, ValueId by) {
+    rewriter_.replace(node.first_output, by);
+    hand_on_mark(node.origin.wish, by, &to_);
+    return true;
   }
 
   bool drop_cast(const Node& node) {
@@ -99,10 +104,7 @@ class CopyDropper {
       if (!holds(to_.values[operand].type.dtype, to_.values[before].type.dtype)) break;
       operand = before;
     }
-    if (to_.values[operand].type == type) {
-      rewriter_.replace(node.first_output, operand);
-      return true;
-    }
+    if (to_.values[operand].type == type) return replace(node, operand);
     if (!shorter) return false;
     const ValueId operands[] = {operand};
     append(node, operands);

@@ -7,6 +7,7 @@
 // is. A reshape, transpose, slice or broadcast_to with the same window is the same value. Leaves alone: views through which no
 // gradient passes, clones, nodes with order edges, chains whose window no single op has. Leaves dead views behind for
 // dead_code. Cost: O(nodes), because at most kMostLinks views of a chain are looked at.
+#include <tapedeck/capture/passes/marks.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/error.h>
@@ -187,6 +188,7 @@ class ViewFolder {
       if (!window) continue;
       if (base_type == type && same_window(type.shape, *window, dense_window(type.shape))) {
         rewriter_.replace(result, base);
+        hand_on_mark(node.origin.wish, base, &to_);
         return true;
       }
       if (links < 2) continue;  // a single view is one view already

@@ -11,6 +11,7 @@
 // The order of additions is the order of the chain in every form, so no bit changes. Leaves alone: sums of f16 and bf16, which
 // round after each addition; sums outside of backward; pieces that other nodes read too; clones and nodes with order edges.
 // Cost: O(nodes and operands).
+#include <tapedeck/capture/passes/marks.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ops/accumulate.h>
@@ -144,6 +145,7 @@ void Sums::accumulate(NodeId n) {
   if (!accumulating_form(*node(made).op, in, out)) return;
   role(n) = Part::gone;
   role(made) = Part::form;
+  graph_.nodes[made].origin.wish = node(n).origin.wish;  // the piece is no value any more
   partner_[made] = n;
   made_at_[result(n)] = made;
   note(n, "add-to", 2, fmt::format("{} adds to a running sum: the piece is not stored", node(made).op->name));
@@ -189,6 +191,7 @@ void Sums::close(const Run& run) {
   const NodeId last = run.sums.back();
   if (run.sums.size() == 1) return note(last, "chain", 2, "two pieces");
   for (NodeId n : run.sums) role(n) = Part::gone;
+  for (NodeId n : run.sums) hand_on_mark(node(n).origin.wish, result(last), &graph_);
   role(last) = Part::n_ary;
   pieces_[last] = run.pieces;
   note(last, "add_n", static_cast<int>(run.pieces.size()), "its pieces live on anyway");

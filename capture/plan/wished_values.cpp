@@ -156,6 +156,11 @@ std::vector<Wish> with_program_wishes(const Graph& graph, const std::vector<Wish
   return all;
 }
 
+Graph without_marks(Graph graph) {
+  for (Node& node : graph.nodes) node.origin.wish = NodeWish::none;
+  return graph;
+}
+
 std::string wish_text(const Wish& wish) {
   if (is_of_program(wish)) return fmt::format("[{}] in the program", wish.pattern.substr(wish.pattern.find(':') + 1));
   return fmt::format("--{} {}", wish.kind == WishKind::keep ? "keep" : "recompute", wish.pattern);

@@ -35,6 +35,7 @@ std::string describe_unmatched(const Graph& graph, const Wish& wish);
 // graph without marks leaves the list as it is.
 std::vector<Wish> with_program_wishes(const Graph& graph, const std::vector<Wish>& wishes);
 bool is_of_program(const Wish& wish);  // one of those
+Graph without_marks(Graph graph);      // the graph without the marks of the program
 
 // The option of the command line that states such a wish: "--keep h*". Of the program's own: "[keep] in the program".
 std::string wish_text(const Wish& wish);

@@ -1,11 +1,13 @@
 // Each stage is a file of this folder, and Planning (planning.h) is all that they share.
 //
-//     captured graph --> prepare --> wish --> order --> rematerialize --> limits    budget --> choose --> place --> segment -->
-//     check
-//                        1 graph     1 graph  orders    candidates        floor                1          offsets   tasks Plan
+//     captured graph --> prepare --> wish --> order --> rematerialize --> limits --> close    budget --> choose --> place -->
+//                        1 graph     1 graph  orders    candidates        floor      candidates          1          offsets
+//     segment --> check
+//     tasks       Plan
 #include <tapedeck/capture/planner/plan_stages.h>
 
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/close_candidates.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/loop_intervals.h>
@@ -112,6 +114,9 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
 
   // Limits: the peak with everything kept, and the least peak of all candidates.
   limits_ = find_limits(&planning_);
+
+  // Close: what a candidate can do without, no budget pays for.
+  close_candidates(limits_, &planning_);
 }
 
 Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {

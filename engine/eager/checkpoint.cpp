@@ -37,4 +37,14 @@ Tensor checkpoint(const std::function<Tensor()>& fn, const std::string& name) {
   return checkpoint([&] { return std::vector<Tensor>{fn()}; }, name)[0];
 }
 
+Tensor keep_here(const std::function<Tensor()>& fn) {
+  const Scoped<std::int32_t> outside(thread_state().region, kNone);
+  return fn();
+}
+
+std::vector<Tensor> keep_here(const std::function<std::vector<Tensor>()>& fn) {
+  const Scoped<std::int32_t> outside(thread_state().region, kNone);
+  return fn();
+}
+
 }  // namespace tapedeck

@@ -1,5 +1,5 @@
-// Checkpoint regions with several results, and with a name, and marks for single values. checkpoint() in tape.h says what a
-// region is.
+// Checkpoint regions with several results, and with a name, stretches inside of a region that stay out of it, and marks for
+// single values. checkpoint() in tape.h says what a region is.
 #pragma once
 
 #include <tapedeck/engine/eager/tape.h>
@@ -18,6 +18,18 @@ namespace tapedeck TAPEDECK_API {
 //     const std::vector<Tensor> qkv = checkpoint([&] { return std::vector<Tensor>{wq(x), wk(x), wv(x)}; }, "projections");
 std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()>& fn, const std::string& name = {});
 Tensor checkpoint(const std::function<Tensor()>& fn, const std::string& name);
+
+// Runs fn, and returns its results. Inside a checkpoint region, the ops of fn do not belong to the region: backward does not
+// compute them again. What their gradients read, and their results that the region or later code reads, stays in memory as it
+// does outside of regions. A region that opens inside fn is one of its own. In a capture, strategy `regions` keeps them too;
+// other strategies may choose otherwise, and keep() below holds for all of them. Outside of a region this only runs fn. Values
+// and gradients are the same bits as without regions.
+//     Tensor y = checkpoint([&] {
+//       const Tensor scores = keep_here([&] { return costly(x); });   // runs once
+//       return gelu(norm(scores));                                    // runs again in backward
+//     });
+Tensor keep_here(const std::function<Tensor()>& fn);
+std::vector<Tensor> keep_here(const std::function<std::vector<Tensor>()>& fn);
 
 // Mark the op that made the tensor, inside or outside of a checkpoint region, and return the same tensor: plans of a capture
 // keep what the op made and never compute it again, or do not keep it between its readers and compute it again where that is

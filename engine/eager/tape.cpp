@@ -63,12 +63,14 @@ Tensor checkpoint(const std::function<Tensor()>& fn) {
   const auto region = static_cast<std::int32_t>(tape.regions.size());
   tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count(), false});
   Scoped<std::int32_t> scope(state.region, region);
+  // An empty region stays if another region has opened since, inside of keep_here().
   struct DropIfEmpty {
     Recorder& tape;
     ~DropIfEmpty() {
-      if (tape.regions.back().first == tape.regions.back().last) tape.regions.pop_back();
+      if (tape.regions.size() - 1 == region && tape.regions[region].first == tape.regions[region].last) tape.regions.pop_back();
     }
-  } drop_if_empty{tape};
+    std::size_t region;
+  } drop_if_empty{tape, static_cast<std::size_t>(region)};
   return fn();
 }
 

@@ -134,12 +134,13 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
     if (thread_state().abstract || info(v).saves > 0) {
       t = abstract_tensor(type_of(v));  // abstract execution saves no data
     } else if (region != kNone) {
-      if (open_region_ != region) recompute(region, reader);
-      auto it = recomputed_.find(v);
-      if (auto lost = lost_.find(v); lost != lost_.end()) saved(lost->second, reader);  // throws: overwritten
+      const auto open = recomputed_.find(region);
+      const Recomputed& again = open == recomputed_.end() ? recompute(region, reader) : open->second;
+      const auto it = again.values.find(v);
+      if (auto lost = again.lost.find(v); lost != again.lost.end()) saved(lost->second, reader);  // throws: overwritten
       // The value is absent only if the region read an abstract tensor.
-      t = it == recomputed_.end() ? abstract_tensor(type_of(v))
-                                  : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
+      t = it == again.values.end() ? abstract_tensor(type_of(v))
+                                   : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
     } else {
       fail_freed(reader);
     }
@@ -154,10 +155,8 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
 // Runs the nodes of the region again, without recording them. Only nodes that carry a gradient run. They read values from
 // outside the region and results of each other. A capture also records other nodes in the region, such as the node that makes
 // the new running statistics of a batch norm. Those do not run again, since their old operands have been overwritten.
-void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
-  recomputed_.clear();
-  lost_.clear();
-  open_region_ = region;
+const BackwardWalk::Recomputed& BackwardWalk::recompute(std::int32_t region, NodeId reader) {
+  auto& [values, lost] = recomputed_[region];
   const CheckpointRegion range = tape_.regions[region];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
@@ -166,26 +165,25 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
-      auto it = recomputed_.find(v);
+      auto it = values.find(v);
       // The region itself may have overwritten this operand (running statistics). That is an error only if backward reads a
       // value that is computed from the operand.
-      const auto overwritten = info(v).saved && info(v).saved->version != info(v).version ? v
-                               : lost_.count(v)                                           ? lost_[v]
-                                                                                          : kNone;
-      if (it != recomputed_.end())
+      const auto overwritten = info(v).saved && info(v).saved->version != info(v).version ? v : lost.count(v) ? lost[v] : kNone;
+      if (it != values.end())
         inputs.push_back(it->second);
       else if (info(v).saved && overwritten == kNone)
         inputs.push_back(saved(v, reader));
       else
         available = false;
-      for (std::int32_t k = 0; k < at.n_outputs && overwritten != kNone && it == recomputed_.end(); ++k)
-        lost_[at.first_output + k] = overwritten;
+      for (std::int32_t k = 0; k < at.n_outputs && overwritten != kNone && it == values.end(); ++k)
+        lost[at.first_output + k] = overwritten;
     }
     if (!available) continue;  // the operand was not kept, because no gradient needs it
     const std::vector<Tensor> outputs =
         execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[n].site);
-    for (std::size_t k = 0; k < outputs.size(); ++k) recomputed_[at.first_output + static_cast<ValueId>(k)] = outputs[k];
+    for (std::size_t k = 0; k < outputs.size(); ++k) values[at.first_output + static_cast<ValueId>(k)] = outputs[k];
   }
+  return recomputed_[region];
 }
 
 // A gradient has come to v for the first time.
@@ -524,10 +522,7 @@ NodeId BackwardWalk::next_node() {
 void BackwardWalk::leave_regions(NodeId n) {
   const auto left = std::remove_if(entered_regions_.begin(), entered_regions_.end(), [&](std::int32_t region) {
     if (tape_.regions[region].first <= n) return false;
-    if (open_region_ == region) {
-      recomputed_.clear();
-      open_region_ = kNone;
-    }
+    recomputed_.erase(region);
     if (!retain_) release_region(region);
     return true;
   });

@@ -37,6 +37,12 @@ class BackwardWalk {
   std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);  // likewise for values of the tape; the results may share bytes
 
  private:
+  // What the nodes of a checkpoint region made when they ran again.
+  struct Recomputed {
+    std::unordered_map<ValueId, Tensor> values;
+    std::unordered_map<ValueId, ValueId> lost;  // values that cannot be made again -> the operand that was overwritten
+  };
+
   const Node& node(NodeId n) const { return tape_.graph.nodes[n]; }
   const TapeValue& info(ValueId v) const { return tape_.info[v]; }
   const Type& type_of(ValueId v) const { return tape_.graph.values[v].type; }
@@ -60,7 +66,7 @@ class BackwardWalk {
   std::vector<Tensor> run_forward(NodeId n, const Vjp& vjp, const Derived& derived);
   Tensor value(ValueId v, NodeId reader);
   Tensor saved(ValueId v, NodeId reader) const;
-  void recompute(std::int32_t region, NodeId reader);
+  const Recomputed& recompute(std::int32_t region, NodeId reader);
   void add_piece(ValueId v, const Tensor& piece);
   void add_window(ValueId v, const Vjp::Window& window);
   void add_in_place(Tensor* whole, const Vjp::Window& window) const;
@@ -86,11 +92,8 @@ class BackwardWalk {
   std::priority_queue<NodeId> to_visit_;            // their makers, some of them several times
   std::vector<std::int32_t> entered_regions_;       // checkpoint regions of visited nodes that the walk has not left yet
   std::unordered_map<ValueId, WindowSum> windows_;  // values whose gradient has only windows so far
-  std::unordered_map<ValueId, Tensor> recomputed_;  // the recomputed values of open_region_
-  std::unordered_map<ValueId, ValueId>
-      lost_;  // values of open_region_ that cannot be recomputed -> the operand that was overwritten
-  std::int32_t open_region_ = kNone;
-  std::vector<bool> wanted_;  // for each value: whether it was computed from a wrt
+  std::unordered_map<std::int32_t, Recomputed> recomputed_;  // by checkpoint region; several where keep_here() holds a region
+  std::vector<bool> wanted_;                                 // for each value: whether it was computed from a wrt
   bool only_wanted_ = false;
   std::unordered_multimap<ValueId, std::size_t> asked_;  // value -> the positions in `wrt` that ask for its gradient
   std::vector<Tensor> results_;

@@ -87,7 +87,8 @@ class SavedList {
     const auto in = tape_.graph.inputs(node);
     const bool region = node.origin.region != kNone;
     for (std::size_t i = 0; i < in.size(); ++i)
-      if (region || (saves & operand_bit(i))) add(in[i], fmt::format("{}operand {}", region ? "checkpoint: " : "", i), n);
+      if (region ? !tape_.made_inside(node.origin.region, in[i]) : (saves & operand_bit(i)) != 0)
+        add(in[i], fmt::format("{}operand {}", region ? "checkpoint: " : "", i), n);
     for (std::int32_t k = 0; k < node.n_outputs && !region; ++k)
       if (saves & result_bit(static_cast<std::size_t>(k)))
         add(node.first_output + k, fmt::format("result{}", node.n_outputs > 1 ? fmt::format(" {}", k) : ""), n);

@@ -73,6 +73,15 @@ TEST(SharingBounds, NothingIsRecomputed) {
   check_rows(bounds, kept);
 }
 
+TEST(SharingBounds, MarksOfTheProgramRecomputeNothingThere) {
+  const Graph g = test::there_and_back(1);
+  Graph marked = g;
+  for (Node& node : marked.nodes) node.origin.wish = NodeWish::recompute;
+  const Plan plan = make_plan(marked);
+  ASSERT_GT(plan.recomputed_nodes, 0);
+  check_rows(sharing_bounds(marked, {}, &plan), make_plan(g));
+}
+
 TEST(SharingBounds, HoldForAnyGraph) {
   for (unsigned seed = 1; seed <= 40; ++seed)
     for (const Graph& g : {test::RandomProgram(seed).graph(), test::RandomGraph(seed).make(25)}) {

@@ -118,33 +118,55 @@ Program changed(const Plan& plan, const ValueEntry& e) {
   return program;
 }
 
-TEST(ValuePrices, OfTheOtherChoiceAloneAreThoseOfTheChangedProgram) {
+struct Priced {
   int kept = 0, recomputed = 0, cheaper = 0;
-  for (unsigned seed = 1; seed <= 6; ++seed)
-    for (const double percent : {100.0, 60.0}) {
-      const PlanOptions options = {.budget_percent = percent, .sharing = Sharing::none};
-      const Plan plan = make_plan(test::there_and_back(seed), options);
-      ASSERT_EQ(Program(plan).most_alive(), plan.lower_bound_bytes) << print(plan.graph);
-      const std::vector<ValueEntry> log = log_of(plan);
-      for (const ValueEntry& e : log) {
-        const ValuePrice price = price_alone(plan, log, e, options);
-        if (e.choice == ValueChoice::elsewhere) {
-          EXPECT_EQ(price.obstacle, e.rule);
-          continue;
-        }
-        ASSERT_EQ(price.obstacle, "") << e.name;
-        const Program wanted = changed(plan, e);
-        ASSERT_EQ(price.live_peak_bytes, wanted.most_alive()) << e.name << "\n" << print(plan.graph);
-        ASSERT_NEAR(price.cost_us, wanted.us(), 1e-6) << e.name << "\n" << print(plan.graph);
-        EXPECT_GE(price.peak_bytes, price.live_peak_bytes);
-        EXPECT_EQ(price.before == kNone, e.choice == ValueChoice::recomputed);
-        ++(e.choice == ValueChoice::kept ? kept : recomputed);
-        cheaper += price.cost_us < plan.cost_us;
-      }
+};
+
+void check_prices_alone(const Graph& graph, const PlanOptions& options, Priced* priced) {
+  const Plan plan = make_plan(graph, options);
+  ASSERT_EQ(Program(plan).most_alive(), plan.lower_bound_bytes) << print(plan.graph);
+  const std::vector<ValueEntry> log = log_of(plan);
+  for (const ValueEntry& e : log) {
+    const ValuePrice price = price_alone(plan, log, e, options);
+    if (e.choice == ValueChoice::elsewhere) {
+      EXPECT_EQ(price.obstacle, e.rule);
+      continue;
     }
-  EXPECT_GT(kept, 50);
-  EXPECT_GT(recomputed, 5);
-  EXPECT_GT(cheaper, 5);
+    ASSERT_EQ(price.obstacle, "") << e.name;
+    const Program wanted = changed(plan, e);
+    ASSERT_EQ(price.live_peak_bytes, wanted.most_alive()) << e.name << "\n" << print(plan.graph);
+    ASSERT_NEAR(price.cost_us, wanted.us(), 1e-6) << e.name << "\n" << print(plan.graph);
+    EXPECT_GE(price.peak_bytes, price.live_peak_bytes);
+    EXPECT_EQ(price.before == kNone, e.choice == ValueChoice::recomputed);
+    ++(e.choice == ValueChoice::kept ? priced->kept : priced->recomputed);
+    priced->cheaper += price.cost_us < plan.cost_us;
+  }
+}
+
+TEST(ValuePrices, OfTheOtherChoiceAloneAreThoseOfTheChangedProgram) {
+  Priced priced;
+  for (unsigned seed = 1; seed <= 6; ++seed)
+    for (const double percent : {100.0, 60.0})
+      check_prices_alone(test::there_and_back(seed), {.budget_percent = percent, .sharing = Sharing::none}, &priced);
+  EXPECT_GT(priced.kept, 50);
+  EXPECT_GT(priced.recomputed, 5);
+  EXPECT_GT(priced.cheaper, 5);
+}
+
+// Every fifth node is to be computed again, and every seventh is to be kept.
+Graph marked(Graph graph) {
+  for (NodeId n = 0; n < graph.node_count(); ++n)
+    graph.nodes[n].origin.wish = n % 5 == 2 ? NodeWish::recompute : n % 7 == 3 ? NodeWish::keep : NodeWish::none;
+  return graph;
+}
+
+// The marks of the program made the plan, but they do not ask again for what the other choice leaves out.
+TEST(ValuePrices, OfTheOtherChoiceAloneHoldForMarkedPrograms) {
+  Priced priced;
+  for (unsigned seed = 1; seed <= 6; ++seed)
+    check_prices_alone(marked(test::there_and_back(seed)), {.sharing = Sharing::none}, &priced);
+  EXPECT_GT(priced.kept, 25);
+  EXPECT_GT(priced.recomputed, 5);
 }
 
 // Views, bytes that are taken over, state, several results: the changed graph can be planned, and keeping takes clones away.
@@ -168,9 +190,11 @@ TEST(ValuePrices, OfAnyProgramCanBeTold) {
 }
 
 // What `plan` says with the wish on its line.
-TEST(ValuePrices, PlannedAnewAreThoseOfThePlanWithTheWish) {
-  const Graph graph = test::chain(8, 100);
-  PlanOptions options = {.budget_percent = 60};
+class PlannedAnew : public ::testing::TestWithParam<bool> {};
+
+TEST_P(PlannedAnew, AreThoseOfThePlanWithTheWish) {
+  const Graph graph = GetParam() ? marked(test::chain(8, 100)) : test::chain(8, 100);
+  PlanOptions options = {.budget_percent = 75};
   const Plan plan = make_plan(graph, options);
   ASSERT_GT(plan.recomputed_nodes, 0);
   const std::vector<ValueEntry> log = log_of(plan);
@@ -191,6 +215,9 @@ TEST(ValuePrices, PlannedAnewAreThoseOfThePlanWithTheWish) {
   EXPECT_GT(keeps, 0);
   EXPECT_GT(recomputes, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(ValuePrices, PlannedAnew, ::testing::Bool(),
+                         [](const auto& of) { return std::string(of.param ? "Marked" : "Unmarked"); });
 
 TEST(ValuePrices, AreToldInWords) {
   const Graph graph = test::chain(6, 100);

@@ -226,6 +226,38 @@ TEST(Capture, CheckpointWithPartsThatNeedNoGradient) {
   EXPECT_TRUE(bit_equal(run_eagerly(captured.graph, {x}, captured.state).outputs[0], eager.grad()));
 }
 
+// Ops of keep_here() are in no region, so the strategy `regions` makes only what is around them again.
+TEST(Capture, KeepHereStaysOutOfTheRegion) {
+  auto step = [](const Tensor& x, const Tensor& w) {
+    return sum(checkpoint([&] {
+      const Tensor kept = keep_here([&] { return sin(dropout(tanh(x * w), 0.25)); });
+      return exp(sigmoid(kept)) * w;
+    }));
+  };
+  const Tensor x = tensor({3, 4});
+  Tensor eager = tensor({1, 2}), w = tensor({1, 2});
+  eager.requires_grad(true);
+  w.requires_grad(true);
+  manual_seed(1);
+  backward(step(x, eager));
+  manual_seed(1);
+  Capture capture("step");
+  const Tensor loss = step(capture.input("x", x), w);
+  backward(loss);
+  capture.output("loss", loss);
+  capture.output("g", w.grad());
+  const Captured captured = capture.finish();
+  PlanOptions options;
+  options.strategy = Strategy::regions;
+  const Plan plan = make_plan(captured.graph, options);
+  std::vector<std::string> again;
+  for (const Node& node : plan.graph.nodes)
+    if (node.origin.clone) again.push_back(node.op->name);
+  EXPECT_EQ(again, (std::vector<std::string>{"sigmoid", "exp"})) << print(plan.graph);
+  EXPECT_TRUE(bit_equal(w.grad(), eager.grad()));
+  EXPECT_TRUE(bit_equal(run_eagerly(plan.graph, {x}, captured.state).outputs[1], eager.grad()));
+}
+
 // ---- marks for single values ----
 
 // By name of the op: what the program asks of the first node of it.

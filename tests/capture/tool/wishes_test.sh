@@ -31,6 +31,31 @@ expect 0 plan c.tape --recompute op:relu --explain memory; answered "in this tab
 expect 0 plan c.tape --explain wishes; answered "no wish was stated"
 expect 0 plan c.tape --json; grep -q wishes out && fail "there are wishes"
 
+# Marks of the program: the notes [keep] and [recompute], which `note:` names. A wish of the line wins over them.
+cat > m.graph <<'END'
+graph m(%x: f32[1000]) {
+  %a: f32[1000] = exp(%x)
+  %b: f32[1000] = tanh(%a)        [recompute]
+  %c: f32[1000] = sigmoid(%b)     [keep]
+  %s: f32[] = sum(%c) {axes=[0]}
+  %d: f32[1000] = mul(%s, %x)     [phase=backward]
+  %e: f32[1000] = mul(%d, %c)     [phase=backward]
+  %f: f32[1000] = mul(%e, %b)     [phase=backward]
+  return %f
+}
+END
+expect 0 plan m.graph --json; quiet; [ "$(number recomputed_nodes)" = 1 ] || fail "the mark recomputes $(number recomputed_nodes) nodes"
+expect 0 plan m.graph --explain choices; answered 'wished for by `[recompute] in the program`'; answered "[keep] in the program"; answered "[recompute] in the program   1 value, 1 honoured"
+expect 0 plan m.graph --keep note:recompute --json; [ "$(number recomputed_nodes)" = 0 ] || fail "--keep note:recompute does not win"
+expect 0 plan m.graph --keep note:recompute --explain choices; answered "--keep note:recompute"; answered "left to a later wish"
+expect 0 plan m.graph --recompute note:keep --json; [ "$(number recomputed_nodes)" = 2 ] || fail "--recompute note:keep does not win"
+expect 0 plan m.graph --explain b; answered "the other choice, all others fixed: kept from its first run on"; answered "planned anew with --keep b: 0 nodes recomputed"
+expect 0 plan m.graph --explain c; answered "planned anew with --recompute c: 2 nodes recomputed"
+expect 0 print m.graph; answered "[recompute]"
+expect 0 replay m.graph --check-eager --json; answered '"equal_to_eager": true'
+expect 2 plan c.tape --keep note:keep; said "the program marks no node so"
+expect 2 plan m.graph --keep note:kept; said "neither keep nor recompute"
+
 expect 2 plan c.tape --keep conv1.conv2; said "--keep conv1.conv2: no value has such a name: did you mean 'conv1.conv2d'?"
 expect 2 plan c.tape --keep trait:fast; said "there is no trait 'fast'"
 expect 2 plan c.tape --keep modul:x; said "did you mean 'module'"

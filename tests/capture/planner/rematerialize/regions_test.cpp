@@ -5,6 +5,7 @@
 // | row | here | test |
 // |---|---|---|
 // | A1 | a region in a region is part of the outer one | Checkpoint.NestedRegionsJoin |
+// | A1's -1 | a stretch inside a region whose values stay stored | Capture.KeepHereStaysOutOfTheRegion, KeepHere.* |
 // | A2, A3, A8, AW1 | nodes carry the region as a note and are cloned: no record of positions, no second build | check_points |
 // | A4 | without regions the strategy keeps all | Regions.WithoutRegionsItKeepsAll |
 // | A5, A9 | a value that forward reads outside of its region stays stored | Plan.RegionsRunAgainOnce..., AW5_Without... |
@@ -21,8 +22,7 @@
 // | AW7 | a region that reads nothing is not skipped | Regions.AW4_ANodeWithoutOperandsRunsAgain |
 // | AW8, AW9 | many regions of random programs | Regions.PointsAreExact... |
 //
-// Without a row: A1's -1, a stretch inside a region whose values stay stored, which cannot be asked for here except by a wish
-// for the values' names; AW3, a slip in an array that has no counterpart here; the asserts of AW7.
+// Without a row: AW3, a slip in an array that has no counterpart here; the asserts of AW7.
 #include <tapedeck/tests/capture/planner/rematerialize/strategy_checks.h>
 
 #include <fmt/format.h>
