@@ -6,6 +6,7 @@
 #include <tapedeck/capture/planner/choose_candidate.h>
 
 #include <tapedeck/capture/plan/placement_reasons.h>
+#include <tapedeck/capture/planner/candidate_ladder.h>
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/rematerialize/decisions.h>
 
@@ -73,6 +74,13 @@ Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const All
   return best;
 }
 
+Candidate* find_cheapest(std::int64_t budget, std::int64_t floor, const Allowed& allowed, Planning* p) {
+  if (places_few_candidates(*p))
+    if (const std::vector<Candidate*> ladder = ladder_to_floor(floor, allowed, p); !ladder.empty())
+      return cheapest_on_ladder(ladder, budget, floor, allowed, p);
+  return cheapest_that_fits(budget, floor, allowed, p);
+}
+
 // The user's wishes if there are any to honour, else keep all.
 bool is_wanted_without_budget(const Candidate& c) { return c.order->has_wishes() ? c.is_wish() : c.keeps_all(); }
 
@@ -102,7 +110,7 @@ bool goes_below_wishes(Strategy strategy, std::int64_t budget) {
 
 const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
   const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget, *p); };
-  const Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, limits.floor, allowed, p);
+  const Candidate* fits = budget < 0 ? nullptr : find_cheapest(budget, limits.floor, allowed, p);
   if (fits) return fits;
   const bool lowest = goes_below_wishes(strategy, budget);
   const auto may_be_least = [&](const Candidate& c) { return counts_for_floor(c) || (lowest && c.live_peak >= limits.floor); };

@@ -1,4 +1,4 @@
-// Measures the milliseconds of make_plan for training steps of 1,000 and 10,000 nodes. The time includes the whole search
+// Measures the milliseconds of make_plan for training steps of 1,000 to 100,000 nodes. The time includes the whole search
 // for the floor.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
@@ -44,6 +44,8 @@ BENCHMARK(plan)
     ->Args({1000, 50})
     ->Args({10000, 0})
     ->Args({10000, 50})
+    ->Args({100000, 0})
+    ->Args({100000, 50})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

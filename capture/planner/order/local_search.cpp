@@ -13,6 +13,9 @@ namespace tapedeck {
 
 namespace {
 
+constexpr std::int32_t kLarge = 25000;  // items; beyond, sorting and looking count as work, too
+constexpr std::int64_t kSortWork = 16;  // of a value that is sorted
+
 class Climber {
  public:
   Climber(const OrderProblem& problem, const ItemOrder& start, const OrderClimb& climb)
@@ -29,6 +32,11 @@ class Climber {
 
  private:
   bool tired() const { return work_ > climb_.work || (climb_.cancel && climb_.cancel->load()); }
+
+  // In a large order a window that is looked at in vain may be long, and as many are as values are alive.
+  void count_if_large(std::int64_t work) {
+    if (p_.item_count() > kLarge) work_ += work;
+  }
 
   void find_peak() {
     const auto at = std::max_element(live_.begin(), live_.end());
@@ -56,7 +64,9 @@ class Climber {
 
   bool improve() {
     work_ += p_.value_count();
-    for (std::int32_t v : alive_at_peak()) {
+    const std::vector<std::int32_t> alive = alive_at_peak();
+    count_if_large(kSortWork * static_cast<std::int64_t>(alive.size()));
+    for (std::int32_t v : alive) {
       if (tired()) return false;
       if (make_later(v) || read_earlier(v)) return true;
     }
@@ -67,6 +77,7 @@ class Climber {
   bool delay(std::int32_t value, std::int32_t to) {
     const std::int32_t from = first_use(value);
     if (to <= from) return false;
+    count_if_large(to - from);
     const auto openers = p_.openers[value];
     std::vector<std::int32_t> stay, go;
     for (std::int32_t i = from; i <= to; ++i) {
@@ -86,6 +97,7 @@ class Climber {
   // The readers of a value behind position `to`, and all that they need from there on, move before it.
   bool advance(std::int32_t value, std::int32_t to) {
     const std::int32_t last = last_use(value);
+    count_if_large(std::max(last - to, 0));
     std::vector<std::int32_t> stay, go;
     for (std::int32_t r : p_.readers[value])
       if (position_[r] > to) in_block_[r] = 1;

@@ -8,7 +8,8 @@
 //
 // Live bytes are exact after every choice. A choice counts only if it lowers the peak, or the number of stages at the peak;
 // others are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of
-// its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over live bytes.
+// its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over all gaps,
+// which in a large graph serves many choices.
 #include <tapedeck/capture/planner/rematerialize/decisions.h>
 #include <tapedeck/capture/planner/rematerialize/give_up.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
@@ -24,10 +25,12 @@ namespace tapedeck {
 namespace {
 
 constexpr int kTrials = 48;              // choices tried at a peak, per way of getting operands, before it counts as stuck
-constexpr int kEstimates = 128;          // choices costed at a peak
+constexpr std::size_t kEstimates = 128;  // choices costed at a peak
 constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
 constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
+constexpr NodeId kLarge = 5000;             // beyond so many nodes one walk over the gaps serves many choices
+constexpr std::size_t kWalks = 64;          // ... of which each takes at most this part of the options that the walk found
 constexpr std::int64_t kPointSteps = 1000;  // each point lowers the peak by at least 1/1000 of the peak with everything kept
 
 // What giving up a gap was last found to cost, and after how many choices that was.
@@ -91,25 +94,41 @@ class GreedyChooser {
     return options;
   }
 
+  bool is_large() const { return graph_.node_count() > kLarge; }
+
+  // In a large graph the queue of one walk serves the next choices, too: a walk for each would take quadratic time.
   bool improve() {
+    if (choices_left_ > 0 && try_options(*kWays)) return --choices_left_, true;
     const std::vector<GapOption> options = options_at_peak();
-    for (const Ways& ways : kWays)
-      if (try_options(options, ways)) return true;
+    for (const Ways& ways : kWays) {
+      queue_ = std::priority_queue<GapOption>(options.begin(), options.end());
+      choices_left_ = is_large() ? options.size() / kWalks : 0;
+      estimates_left_ = kEstimates * (1 + choices_left_);
+      if (try_options(ways)) return true;
+    }
+    choices_left_ = 0;
     return false;
+  }
+
+  // Choices since the walk may have closed the gap, or moved the peak out of it.
+  bool is_at_peak(const Gap& gap) const {
+    if (gap.from > peak_.stage || gap.to <= peak_.stage) return false;
+    const Schedule::Presence p = schedule_.presence(gap.value, gap.from);
+    return p.here && p.next == gap.to && !p.next_makes;
   }
 
   // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes,
   // and tried when it still leads after that.
-  bool try_options(const std::vector<GapOption>& options, const Ways& ways) {
-    std::priority_queue<GapOption> queue(options.begin(), options.end());
-    int trials = 0, estimates = 0;
-    while (!queue.empty() && trials < kTrials && estimates < kEstimates) {
-      GapOption option = queue.top();
-      queue.pop();
+  bool try_options(const Ways& ways) {
+    int trials = 0;
+    while (!queue_.empty() && trials < kTrials && estimates_left_ > 0) {
+      GapOption option = queue_.top();
+      queue_.pop();
+      if (is_large() && !is_at_peak(option.gap)) continue;
       Recipe recipe;
       const bool found = give_up_.find(option.gap, ways, {peak_.stage, peak_.bytes}, &recipe);
       if (!option.exact) {
-        ++estimates;
+        --estimates_left_;
         if (&ways == kWays) remember(option.gap, found ? recipe.cost : kImpossible);
       }
       if (!found) continue;
@@ -117,8 +136,8 @@ class GreedyChooser {
         const std::int64_t gain = facts_.bytes[option.gap.value] - recipe.kept_across_limit;
         if (gain <= 0) continue;
         option = {score(option.gap, gain, recipe.cost), option.gap, true};
-        if (!queue.empty() && option < queue.top()) {
-          queue.push(option);
+        if (!queue_.empty() && option < queue_.top()) {
+          queue_.push(option);
           continue;
         }
       }
@@ -163,7 +182,10 @@ class GreedyChooser {
   Schedule schedule_;
   LiveTree::Peak peak_;
   GiveUp give_up_;
-  std::vector<Remembered> remembered_;  // by value
+  std::vector<Remembered> remembered_;    // by value
+  std::priority_queue<GapOption> queue_;  // the options not tried yet
+  std::size_t choices_left_ = 0;          // that may still come out of queue_
+  std::size_t estimates_left_ = 0;        // for them
   std::int64_t most_clones_ = 0;
   Choices choices_;
 };
