@@ -16,6 +16,7 @@
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/capture/step/freeze_session.h>
 #include <tapedeck/engine/eager/checkpoint.h>
 #include <tapedeck/engine/eager/eager_profile.h>
 #include <tapedeck/engine/eager/inplace.h>
