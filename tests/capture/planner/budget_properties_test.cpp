@@ -340,8 +340,9 @@ TEST_P(BudgetProperties, Hold) {
     with_spare_clones += under.with_spare_clones();
   }
   EXPECT_GT(plans, static_cast<int>(kPrograms / kShards / 5)) << "the budgets make a difference";
-  // Offsets are found by a search, which may find room for a plan under other numbers of nodes that it missed before.
-  fmt::print("{} different plans, {} clones; {} plans with a clone too many\n", plans, clones, with_spare_clones);
+  // Not none, because the shorter graph is planned from nothing here. The search for offsets may then find room that it missed
+  // before, and the clone of a view, which the planner copies where readers of the original need that, may be no copy.
+  fmt::print("{} different plans, {} clones; {} plans that fit without one of them\n", plans, clones, with_spare_clones);
   EXPECT_LE(with_spare_clones, plans / 25 + 1);
   EXPECT_GT(clones, static_cast<int>(kPrograms / kShards / 5));
 }
