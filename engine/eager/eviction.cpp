@@ -77,6 +77,7 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
 
   // The program holds the storage no more. Its bytes are the log's from now on, if it keeps them.
   void let_go(Storage& s) noexcept {
+    if (s.block == kNone) return;  // the log was closed since
     bytes_[s.block].storage = nullptr;
     s.data = nullptr;
     log.let_go(s.block);
@@ -91,7 +92,10 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
     if (at.storage) at.storage->data = nullptr;
   }
 
-  void forget(Block b) noexcept override { bytes_[b] = {}; }
+  void forget(Block b) noexcept override {
+    if (Storage* s = bytes_[b].storage) s->block = kNone;
+    bytes_[b] = {};
+  }
   void forget_call(EvictionLog::Call c) noexcept override {  // the next call with this number uses the memory again
     calls_[c].op = nullptr;
     calls_[c].path.reset();
@@ -289,7 +293,7 @@ void let_go(Storage* s) noexcept {
 
 void before_write_logged(Storage& s) {
   const std::lock_guard lock(logged_memory().mutex);
-  logged_memory().log.before_write(s.block);
+  if (s.block != kNone) logged_memory().log.before_write(s.block);
 }
 
 void* bytes_to_write(TensorImpl& t, Site site) {
@@ -303,9 +307,9 @@ void* expose(Storage& s, bool for_writing) {
   LoggedMemory& memory = logged_memory();
   const std::lock_guard lock(memory.mutex);
   if (for_writing) {
-    memory.log.before_write(s.block);
+    if (s.block != kNone) memory.log.before_write(s.block);
     s.written_elsewhere = true;
-  } else {
+  } else if (s.block != kNone) {
     memory.log.read(s.block);
     memory.log.pin(s.block);
   }
@@ -335,7 +339,9 @@ MemoryBudget::MemoryBudget(std::int64_t bytes, Site site) {
 
 MemoryBudget::~MemoryBudget() {
   Allocator::host().set_limit(0, nullptr);
+  const std::lock_guard lock(logged_memory().mutex);
   session_is_open = false;
+  if (logged_memory().log.close()) detail::log_has_blocks = false;
 }
 
 SessionStats MemoryBudget::stats() const {
@@ -353,8 +359,8 @@ SessionStats MemoryBudget::stats() const {
 
 const Tensor& pin(const Tensor& x, Site site) {
   Storage& s = storage_of("pin", x, site);
-  if (s.block == kNone) return x;  // the log does not know it, so it is never evicted
   locked("pin", site, [&](LoggedMemory& memory) {
+    if (s.block == kNone) return;  // the log does not know it, so it is never evicted
     memory.log.read(s.block);
     memory.log.pin(s.block);
   });
@@ -363,18 +369,15 @@ const Tensor& pin(const Tensor& x, Site site) {
 
 const Tensor& unpin(const Tensor& x, Site site) {
   Storage& s = storage_of("unpin", x, site);
-  if (s.block != kNone) {
-    const std::lock_guard lock(logged_memory().mutex);
-    logged_memory().log.unpin(s.block);
-  }
+  const std::lock_guard lock(logged_memory().mutex);
+  if (s.block != kNone) logged_memory().log.unpin(s.block);
   return x;
 }
 
 bool drop(const Tensor& x, Site site) {
   Storage& s = storage_of("drop", x, site);
-  if (s.block == kNone) return false;
   const std::lock_guard lock(logged_memory().mutex);
-  return logged_memory().log.evict(s.block);
+  return s.block != kNone && logged_memory().log.evict(s.block);
 }
 
 bool is_resident(const Tensor& x, Site site) {

@@ -22,7 +22,8 @@
 // A budget that cannot be met is a MemoryLimitError, an ExecutionError, of the first call that shows it: it names the op, the
 // place of the call, and what cannot go. The program can go on after it, with what it held before the call.
 //
-// At the end of the session the budget ends. Evicted values stay evicted until they are read.
+// At the end of the session the budget ends. Evicted values stay evicted until they are read. The memory of replays is not
+// counted here (Executor::observed_peak_bytes).
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -70,8 +71,8 @@ struct Session {
   SessionStats stats() const { return memory_budget.stats(); }
 };
 
-// Pins nest. A pinned tensor is resident and never evicted, and neither are tensors that share its bytes. Without a session a
-// pin counts for later sessions. Throw TypeError for an undefined or abstract tensor, and MemoryLimitError if an evicted one
+// Pins nest. A pinned tensor is resident and never evicted, and neither are tensors that share its bytes. What no session
+// logged is never evicted anyway. Throw TypeError for an undefined or abstract tensor, and MemoryLimitError if an evicted one
 // does not fit.
 const Tensor& pin(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});
 const Tensor& unpin(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});

@@ -20,7 +20,7 @@ struct Storage {
   Site written_at;
   bool handed_out = false;         // mutable_data() gave its address to the user, who may keep it and write at any time
   bool written_elsewhere = false;  // others may write it at any time without a call of an op: a replay that it is bound to
-  std::int32_t block = kNone;      // its number in the log of the session (eviction.h); with a block, null data is evicted
+  std::atomic<std::int32_t> block{kNone};  // its number in the log of the session (eviction.h); with one, null data is evicted
   std::uint32_t zeros_version = kNoVersion;  // the version at which full() filled all of it with zeros
 
   static constexpr std::uint32_t kNoVersion = ~0u;

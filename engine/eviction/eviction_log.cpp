@@ -302,6 +302,16 @@ void EvictionLog::drop_call(Call c, std::vector<Block>* unread) noexcept {
   free_calls_.push_back(c);
 }
 
+// The number of the block may be used again.
+void EvictionLog::retire(Block b) noexcept {
+  BlockEntry& entry = blocks_[b];
+  entry.alive = entry.held = entry.resident = false;
+  entry.locks = entry.pins = 0;
+  owner_.forget(b);
+  free_blocks_.push_back(b);
+  --live_blocks_;
+}
+
 void EvictionLog::drop_unneeded(Block first) noexcept {
   std::vector<Block> unread{first};
   while (!unread.empty()) {
@@ -314,11 +324,7 @@ void EvictionLog::drop_unneeded(Block first) noexcept {
       owner_.free(b);
     }
     const Call maker = std::exchange(entry.maker, kNone);
-    entry.alive = false;
-    entry.locks = entry.pins = 0;
-    owner_.forget(b);
-    free_blocks_.push_back(b);
-    --live_blocks_;
+    retire(b);
     if (maker == kNone) continue;
     std::replace(calls_[maker].results.begin(), calls_[maker].results.end(), b, Block{kNone});
     if (--calls_[maker].live_results == 0) drop_call(maker, &unread);
@@ -423,6 +429,26 @@ void EvictionLog::settle(std::vector<Block> outside) noexcept {
     make_independent(of);
     outside.insert(outside.end(), of.resident.begin(), of.resident.end());
   }
+}
+
+bool EvictionLog::close() noexcept {
+  for (const BlockEntry& entry : blocks_)
+    if (entry.alive && ((entry.held && !entry.resident) || entry.locks > 0)) return false;
+  std::vector<Block> unread;
+  for (BlockEntry& entry : blocks_) entry.maker = kNone;
+  for (Call c = 0; c < static_cast<Call>(calls_.size()); ++c)
+    if (calls_[c].alive) drop_call(c, &unread);
+  for (Block b = 0; b < static_cast<Block>(blocks_.size()); ++b) {
+    if (!blocks_[b].alive) continue;
+    update_candidate(b);
+    if (!blocks_[b].held) {
+      drop_unneeded(b);
+      continue;
+    }
+    counts_.resident_bytes -= blocks_[b].bytes;
+    retire(b);
+  }
+  return true;
 }
 
 }  // namespace tapedeck

@@ -41,7 +41,7 @@ class EvictionLog {
    public:
     // The bytes of a block go. The block stays in the log.
     virtual void free(Block b) noexcept = 0;
-    // Nothing needs the block any more; its number may be used again. It is not resident.
+    // Nothing needs the block any more, and it is not resident, or the log is closed. Its number may be used again.
     virtual void forget(Block b) noexcept = 0;
     virtual void forget_call(Call c) noexcept = 0;
     // Computes these results of the call again; its operands are resident and locked. May evict other blocks. If it throws, no
@@ -79,6 +79,10 @@ class EvictionLog {
   // The block's bytes are about to change. Held blocks that could be computed again only from its bytes are made resident
   // first; calls that read it are forgotten, and so is the call that made it. So it is never evicted afterwards.
   void before_write(Block b);
+
+  // Forgets all calls and blocks, and frees the blocks that nobody holds; those that are held stay where they are. Does nothing
+  // and returns false while a held block is evicted, or a block is locked.
+  bool close() noexcept;
 
   bool is_resident(Block b) const { return blocks_[b].resident; }
   bool is_held(Block b) const { return blocks_[b].held; }
@@ -142,6 +146,7 @@ class EvictionLog {
   Block cheapest() noexcept;
   void look_at_all() noexcept;
   void update_candidate(Block b) noexcept;
+  void retire(Block b) noexcept;
   void drop_unneeded(Block first) noexcept;
   void drop_call(Call c, std::vector<Block>* unread) noexcept;
   void release_operands(Call c, std::vector<Block>* unread) noexcept;

@@ -25,6 +25,7 @@ using tapedeck::einsum;                        // engine/ops/linear.h
 using tapedeck::Embedding;                     // engine/nn/embedding.h
 using tapedeck::exclude_from_capture;          // engine/ops/host.h
 using tapedeck::fold;                          // engine/ops/unfold.h
+using tapedeck::freeze;                        // capture/step/freeze_session.h
 using tapedeck::from_bytes;                    // engine/eager/tensor.h
 using tapedeck::full;                          // engine/ops/special.h
 using tapedeck::gelu;                          // engine/ops/activation.h
@@ -64,6 +65,7 @@ using tapedeck::save_state;                    // capture/file/training_state.h
 using tapedeck::scaled_dot_product_attention;  // engine/ops/attention.h
 using tapedeck::scatter_add;                   // engine/ops/index.h
 using tapedeck::Sequential;                    // engine/nn/containers.h
+using tapedeck::Session;                       // engine/eager/session.h
 using tapedeck::set_threads;                   // engine/eager/threads.h
 using tapedeck::tape_of;                       // capture/file/captured_file.h
 using tapedeck::TensorPrintOptions;            // engine/eager/print.h

@@ -310,10 +310,33 @@ TEST(Session, EvictedValuesOutliveTheirSessionAndOtherThreadsReadThem) {
   }
   EXPECT_FALSE(is_resident(y));
   EXPECT_EQ(y.to_vector<float>(), values);
-  EXPECT_TRUE(drop(y));
+  EXPECT_TRUE(drop(y)) << "the log outlives the session as long as a value was evicted at its end";
   const Tensor z = y;
   y = Tensor();
   EXPECT_EQ(z.to_vector<float>(), values);
+}
+
+TEST(Session, ASessionAtWhoseEndAllIsResidentLeavesNothingBehind) {
+  const Tensor x = normal({64, 64});
+  Tensor y, z;
+  std::int64_t held = 0;
+  {
+    Session session{.memory_budget = kUnlimited};
+    y = exp(x);
+    const Tensor gone = exp(y);
+    z = exp(gone);
+    drop(y);
+    y.to_vector<float>();
+    held = memory_stats().bytes_in_use;
+  }
+  EXPECT_FALSE(drop(y)) << "it is like a tensor that no session saw";
+  EXPECT_TRUE(bit_equal(y, exp(x)));
+  EXPECT_LE(memory_stats().bytes_in_use, held);
+  Session session{.memory_budget = kUnlimited};
+  EXPECT_TRUE(bit_equal(z, exp(exp(y))));
+  const Tensor again = exp(y);
+  EXPECT_TRUE(drop(again));
+  EXPECT_TRUE(bit_equal(again, exp(y)));
 }
 
 TEST(Session, AnInputThatTheProgramLetsGoStaysAsLongAsItSavesMemory) {
