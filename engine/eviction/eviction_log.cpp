@@ -16,7 +16,7 @@ Block EvictionLog::new_block(std::int64_t bytes) {
   if (free_blocks_.empty()) {
     blocks_.emplace_back();
     free_blocks_.reserve(blocks_.capacity());  // so that giving a number back takes no memory
-    candidates_.reserve(blocks_.capacity());
+    for (std::vector<Block>& list : candidates_) list.reserve(blocks_.capacity());
   } else {
     b = free_blocks_.back();
     free_blocks_.pop_back();
@@ -83,16 +83,17 @@ void EvictionLog::update_candidate(Block b) noexcept {
   BlockEntry& entry = blocks_[b];
   const bool is = entry.alive && entry.resident && entry.maker != kNone && entry.pins == 0 && entry.bytes > 0;
   if (is == (entry.candidate != kNone)) return;
+  std::vector<Block>& list = candidates_[entry.bytes < kSmallBlock ? small : large];
   if (is) {
-    entry.candidate = static_cast<std::int32_t>(candidates_.size());
-    candidates_.push_back(b);
+    entry.candidate = static_cast<std::int32_t>(list.size());
+    list.push_back(b);
     return;
   }
-  const Block last = candidates_.back();
-  candidates_[entry.candidate] = last;
+  const Block last = list.back();
+  list[entry.candidate] = last;
   blocks_[last].candidate = std::exchange(entry.candidate, kNone);
   if (last == b) blocks_[b].candidate = kNone;
-  candidates_.pop_back();
+  list.pop_back();
 }
 
 void EvictionLog::set_resident(Block b, bool resident) noexcept {
@@ -141,32 +142,38 @@ void EvictionLog::forget_costs_after(Block first) noexcept {
     }
 }
 
-double EvictionLog::score(Block b) {
-  BlockEntry& entry = blocks_[b];
-  if (entry.cost < 0) entry.cost = cost_again(b);
-  return entry.cost / (entry.size * std::sqrt(now_ - entry.used + now_ / 4));
+double EvictionLog::known_cost(Block b) {
+  double& cost = blocks_[b].cost;
+  return cost < 0 ? cost = cost_again(b) : cost;
 }
 
-// Takes the next of the blocks that the last look at all found cheapest, unless it was used or changed its cost since. When
-// there is none left, it looks at all again.
+double EvictionLog::score(Block b) {
+  const BlockEntry& entry = blocks_[b];
+  return known_cost(b) / (entry.size * std::sqrt(now_ - entry.used + now_ / 4));
+}
+
+// Takes the next of the blocks that the last look at all found cheapest, unless it was used or became dearer since.
+// When there is none left, it looks at all again.
 Block EvictionLog::cheapest() noexcept {
   for (int looks = 0; looks < 2; ++looks) {
     while (!ready_.empty()) {
       const Ready at = ready_.back();
       ready_.pop_back();
       const BlockEntry& entry = blocks_[at.block];
-      if (entry.candidate != kNone && entry.locks == 0 && entry.used == at.used && entry.cost == at.cost) return at.block;
+      const bool may_go = entry.candidate != kNone && entry.locks == 0 && entry.used == at.used;
+      if (may_go && known_cost(at.block) <= at.cost) return at.block;
     }
-    look_at_all();
+    look_at(candidates_[large]);
+    if (ready_.empty()) look_at(candidates_[small]);
   }
   return kNone;
 }
 
 // Finds the blocks with the smallest scores, the smallest last: one, or a few of many, so that looks stay rare.
-void EvictionLog::look_at_all() noexcept {
-  const std::size_t most = std::clamp<std::size_t>(candidates_.size() / 256, 1, 16);
+void EvictionLog::look_at(const std::vector<Block>& candidates) noexcept {
+  const std::size_t most = std::clamp<std::size_t>(candidates.size() / 64, 1, 64);
   const auto before = [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score < b.score : a.block < b.block; };
-  for (Block b : candidates_) {
+  for (Block b : candidates) {
     const BlockEntry& entry = blocks_[b];
     if (entry.locks > 0) continue;
     const Ready at{score(b), b, entry.used, entry.cost};

@@ -128,6 +128,9 @@ class EvictionLog {
     bool alive = false;
   };
   struct Frame;
+  // Small blocks go only when no large one can: there are many of them, and they free little.
+  enum Size { large, small };
+  static constexpr std::int64_t kSmallBlock = 256;  // bytes
   // A block that was among the cheapest, and what its score was made of.
   struct Ready {
     double score;
@@ -139,12 +142,13 @@ class EvictionLog {
   Call new_call();
   bool needed(const BlockEntry& b) const { return b.held || !b.readers.empty(); }
   double cost_again(Block b);
+  double known_cost(Block b);
   double score(Block b);
   void forget_costs_after(Block b) noexcept;
   void set_resident(Block b, bool resident) noexcept;
   void free_bytes(Block b) noexcept;
   Block cheapest() noexcept;
-  void look_at_all() noexcept;
+  void look_at(const std::vector<Block>& candidates) noexcept;
   void update_candidate(Block b) noexcept;
   void retire(Block b) noexcept;
   void drop_unneeded(Block first) noexcept;
@@ -160,7 +164,8 @@ class EvictionLog {
   Owner& owner_;
   std::vector<BlockEntry> blocks_;
   std::vector<CallEntry> calls_;
-  std::vector<Block> free_blocks_, candidates_, chosen_, walk_;
+  std::vector<Block> candidates_[2];  // that may go: by Size
+  std::vector<Block> free_blocks_, chosen_, walk_;
   std::vector<Ready> ready_;
   std::vector<Call> free_calls_;
   Counts counts_;
