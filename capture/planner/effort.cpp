@@ -93,7 +93,7 @@ std::int64_t PlanEffort::place_work(const StepSize& step) const {
   if (options_.place_work >= 0) return options_.place_work;
   const double us = looks_for_floor() ? kMostSearchUs : std::min(kMostSearchUs, kShareOfSearch * step.cost_us);
   const double n = std::max(static_cast<double>(step.values), 10.0);
-  return std::min(place_steps(us, step.values), static_cast<std::int64_t>(std::min(200'000.0, n * n * n * n / 30'000)));
+  return std::min(place_steps(us, step.values), static_cast<std::int64_t>(std::min(200'000.0, n * n * n * n / 5'000)));
 }
 
 }  // namespace tapedeck
