@@ -78,7 +78,7 @@ std::int64_t find_floor(Planning* p) {
 
 // A budget at the floor is to take no dearer plan than it must. The floor stays the same.
 void search_cheapest_at_floor(std::int64_t floor, Planning* p) {
-  const auto may_reach_it = [&](const Candidate& c) { return c.live_peak <= floor; };
+  const auto may_reach_it = [&](const Candidate& c) { return !c.keeps_all() && c.live_peak <= floor; };
   std::size_t searched = 0;
   for (Candidate* c : sorted_by(cost_of, may_reach_it, &p->candidates)) {
     if (searched == most_searched(*p) || p->layouts.peak(*c) == floor) break;
@@ -189,6 +189,7 @@ Limits find_limits(Planning* p) {
   limits.keep_all_peak = p->layouts.searched_peak(least_peak(keeps_all, p));
   if (!p->effort.looks_for_floor()) return limits;
   limits.floor = find_floor(p);
+  limits.keep_all_peak = least_peak(keeps_all, p).peak;  // for the floor, a candidate that keeps all may have been searched
   p->layouts.hold_floor(limits.floor);
   if (p->look_for == LookFor::budgets) search_cheapest_at_floor(limits.floor, p);
   return limits;
