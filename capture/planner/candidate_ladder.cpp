@@ -24,7 +24,7 @@ std::vector<Candidate*> searched_before(const Allowed& allowed, Planning* p) {
 bool fits(Candidate& c, std::int64_t budget, std::int64_t floor, CandidateLayouts* layouts) {
   if (c.live_peak > budget) return false;
   const std::int64_t peak = layouts->peak(c);
-  return peak <= budget && (peak >= floor || !c.point.for_budget);
+  return peak <= budget && (peak >= floor || c.counts_for_floor());
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ Candidate* cheapest_on_ladder(const std::vector<Candidate*>& ladder, std::int64_
   }
   Candidate* best = ladder[last];
   for (Candidate* c : searched_before(allowed, p))
-    if (c->peak <= budget && (c->cost < best->cost || (c->cost == best->cost && c->keeps_all()))) best = c;
+    if (fits(*c, budget, floor, &p->layouts) && (c->cost < best->cost || (c->cost == best->cost && c->keeps_all()))) best = c;
   return best;
 }
 

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/planner/candidates.h>
 
+#include <tapedeck/capture/planner/facts/unit_costs.h>
 #include <tapedeck/capture/planner/improve_by_search.h>
 #include <tapedeck/capture/planner/improve_in_turn.h>
 #include <tapedeck/capture/planner/order/find_order.h>
@@ -12,13 +13,35 @@ namespace tapedeck {
 
 namespace {
 
+// The strategies that choose at unit costs, too.
+bool sets_floor(const StrategyEntry& s) { return s.choose && s.automatic && s.taken_for == TakenFor::budget; }
+
 std::vector<const StrategyEntry*> strategies_to_ask(const Planning& p) {
+  const bool for_budgets = p.effort.looks_for_floor() && p.look_for == LookFor::budgets;
   std::vector<const StrategyEntry*> asked;
   for (const StrategyEntry* s : all_strategies()) {
     if (!s->choose || (!s->automatic && s != find_strategy(p.options.strategy))) continue;
-    if (s->taken_for == TakenFor::wishes || p.effort.looks_for_floor()) asked.push_back(s);
+    if (s->taken_for == TakenFor::wishes || for_budgets) asked.push_back(s);
   }
   return asked;
+}
+
+void choose_at_unit_costs(Order* order, const Planning& p) {
+  const Facts unit = at_unit_costs(order->facts);
+  for (const StrategyEntry* s : all_strategies()) {
+    if (!sets_floor(*s)) continue;
+    p.watch.check();
+    Choices choices = s->choose(unit, p.watch);
+    choices.decisions.clear();  // their costs are no microseconds
+    for (ChoicePoint& point : choices.points) point.decisions = kNone;
+    order->for_floor.push_back({s, std::move(choices)});
+  }
+}
+
+std::int64_t count_runs(const RunLists& runs) {
+  std::int64_t count = 0;
+  for (const auto& of_stage : runs) count += static_cast<std::int64_t>(of_stage.size());
+  return count;
 }
 
 }  // namespace
@@ -34,6 +57,7 @@ void add_points(const Order& order, const StrategyChoices& chosen, Planning* p) 
     const double cost = schedule_cost(order.facts, runs);
     const std::int64_t live_peak = order.facts.external_bytes + point.live_peak;
     p->candidates.push_back({chosen.strategy, &order, &chosen.choices, point, cost, live_peak, -1, p->candidates.size()});
+    p->candidates.back().runs = count_runs(runs);
   }
 }
 
@@ -46,15 +70,20 @@ void add_keep_all(const Order& order, Planning* p) {
   const ChoicePoint point{0, 0, order.live_peak - order.facts.external_bytes};
   p->candidates.push_back(
       {nullptr, &order, &none, point, order.facts.keep_all_cost, order.live_peak, -1, p->candidates.size()});
+  p->candidates.back().runs = order.graph.node_count();
 }
 
 void add_candidates(Order* order, Planning* p) {
   for (const StrategyEntry* s : strategies_to_ask(*p)) {
     p->watch.check();
-    order->chosen.push_back({s, s->choose(order->facts, p->watch)});
+    Choices choices = s->choose(order->facts, p->watch);
+    for (ChoicePoint& point : choices.points) point.for_budget |= sets_floor(*s);
+    order->chosen.push_back({s, std::move(choices)});
   }
+  if (p->effort.looks_for_floor()) choose_at_unit_costs(order, *p);
   add_keep_all(*order, p);
   for (const StrategyChoices& chosen : order->chosen) add_points(*order, chosen, p);
+  for (const StrategyChoices& chosen : order->for_floor) add_points(*order, chosen, p);
 }
 
 void rematerialize(Planning* p) {

@@ -27,9 +27,11 @@ struct Candidate {
   bool searched = false;           // for offsets, beyond greedy placement
   std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the order's
   std::int64_t only_for = -1;      // the budget that may take it; -1: every budget
+  std::int64_t runs = 0;           // of all nodes: its cost at unit costs
 
   // Makes no value again, and every loop keeps for backward what it was recorded to keep.
   bool keeps_all() const { return strategy == nullptr && !order->has_other_intervals(); }
+  bool counts_for_floor() const { return !point.for_budget; }
   bool is_improved() const { return strategy && (strategy->improve || strategy->solve); }
   bool is_wish() const { return strategy && strategy->taken_for == TakenFor::wishes; }
 };
@@ -44,7 +46,8 @@ void add_keep_all(const Order& order, Planning* planning);
 void add_points(const Order& order, const StrategyChoices& chosen, Planning* planning);
 
 // Lets every strategy that the options allow choose in the order, and appends keep-all and then the points of each strategy.
-// Strategies that wait for a budget choose only where the floor is looked for.
+// Strategies that wait for a budget choose only where the floor is looked for. Those of `auto` choose at unit costs for the
+// floor, so that it does not depend on where microseconds come from, and at real costs where budgets are asked for.
 void add_candidates(Order* order, Planning* planning);
 
 // The stage: the candidates of every order. Where the floor is looked for, order and recomputation then improve each other, and

@@ -19,17 +19,22 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostSearched = 1;  // candidates that may lower the floor, beyond the lowest one
+// Candidates whose layouts are searched, because they may lower the floor, or may be cheaper at the floor.
+constexpr std::size_t kMostSearched = 4, kMostSearchedOfLarge = 1;
+constexpr std::size_t kLarge = 1000;  // nodes; beyond, a search may take a second
 
-bool is_lower(Candidate& a, Candidate& b, CandidateLayouts* layouts) {
+template <class Key>
+bool is_lower_by(Key key, Candidate& a, Candidate& b, CandidateLayouts* layouts) {
   if (layouts->peak(a) != layouts->peak(b)) return layouts->peak(a) < layouts->peak(b);
-  return a.cost != b.cost ? a.cost < b.cost : a.number < b.number;
+  return key(a) != key(b) ? key(a) < key(b) : a.number < b.number;
 }
+
+double cost_of(const Candidate& c) { return c.cost; }
 
 // Compares two candidates of equal cost. The candidate that keeps everything is plainer, even if recomputing costs nothing;
 // otherwise the candidate with the lower peak is.
 bool is_plainer(Candidate& a, Candidate& b, CandidateLayouts* layouts) {
-  return a.keeps_all() != b.keeps_all() ? a.keeps_all() : is_lower(a, b, layouts);
+  return a.keeps_all() != b.keeps_all() ? a.keeps_all() : is_lower_by(cost_of, a, b, layouts);
 }
 
 template <class Key>
@@ -42,19 +47,45 @@ std::vector<Candidate*> sorted_by(Key key, const Allowed& allowed, std::deque<Ca
 }
 
 std::int64_t live_peak_of(const Candidate& c) { return c.live_peak; }
-double cost_of(const Candidate& c) { return c.cost; }
+std::int64_t runs_of(const Candidate& c) { return c.runs; }
 bool keeps_all(const Candidate& c) { return c.keeps_all(); }
-bool counts_for_floor(const Candidate& c) { return !c.point.for_budget; }
+bool counts_for_floor(const Candidate& c) { return c.counts_for_floor(); }
+
+// Of several with the same peak, the first by `key`.
+template <class Key>
+Candidate& least_peak_by(Key key, const Allowed& allowed, Planning* p) {
+  Candidate* best = nullptr;
+  for (Candidate* c : sorted_by(live_peak_of, allowed, &p->candidates)) {
+    if (best && c->live_peak > best->peak) break;
+    if (!best || is_lower_by(key, *c, *best, &p->layouts)) best = c;
+    p->layouts.peak(*best);
+  }
+  return *best;
+}
+
+std::size_t most_searched(const Planning& p) { return p.step_size().nodes > kLarge ? kMostSearchedOfLarge : kMostSearched; }
 
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
-// searched, too.
+// searched, too. Costs play no part.
 std::int64_t find_floor(Planning* p) {
-  std::int64_t floor = p->layouts.searched_peak(least_peak(counts_for_floor, p));
+  std::int64_t floor = p->layouts.searched_peak(least_peak_by(runs_of, counts_for_floor, p));
   const auto may_be_lower = [&](const Candidate& c) { return counts_for_floor(c) && c.live_peak < floor; };
   const std::vector<Candidate*> lowest = sorted_by(live_peak_of, may_be_lower, &p->candidates);
-  for (std::size_t i = 0; i < lowest.size() && i < kMostSearched && lowest[i]->live_peak < floor; ++i)
+  for (std::size_t i = 0; i < lowest.size() && i < most_searched(*p) && lowest[i]->live_peak < floor; ++i)
     floor = std::min(floor, p->layouts.searched_peak(*lowest[i]));
   return floor;
+}
+
+// A budget at the floor is to take no dearer plan than it must. The floor stays the same.
+void search_cheapest_at_floor(std::int64_t floor, Planning* p) {
+  const auto may_reach_it = [&](const Candidate& c) { return !c.keeps_all() && c.live_peak <= floor; };
+  std::size_t searched = 0;
+  for (Candidate* c : sorted_by(cost_of, may_reach_it, &p->candidates)) {
+    if (searched == most_searched(*p) || p->layouts.peak(*c) == floor) break;
+    if (p->layouts.peak(*c) < floor) continue;
+    p->layouts.searched_peak(*c);
+    ++searched;
+  }
 }
 
 // Whether a plan that was searched for a budget lies below the floor after placement. The planner does not take such a plan, so
@@ -150,13 +181,7 @@ std::string why_infeasible(const Plan& plan) {
 }  // namespace
 
 Candidate& least_peak(const Allowed& allowed, Planning* p) {
-  Candidate* best = nullptr;
-  for (Candidate* c : sorted_by(live_peak_of, allowed, &p->candidates)) {
-    if (best && c->live_peak > best->peak) break;
-    if (!best || is_lower(*c, *best, &p->layouts)) best = c;
-    p->layouts.peak(*best);
-  }
-  return *best;
+  return least_peak_by([](const Candidate& c) { return c.cost; }, allowed, p);
 }
 
 Limits find_limits(Planning* p) {
@@ -164,7 +189,9 @@ Limits find_limits(Planning* p) {
   limits.keep_all_peak = p->layouts.searched_peak(least_peak(keeps_all, p));
   if (!p->effort.looks_for_floor()) return limits;
   limits.floor = find_floor(p);
+  limits.keep_all_peak = least_peak(keeps_all, p).peak;  // for the floor, a candidate that keeps all may have been searched
   p->layouts.hold_floor(limits.floor);
+  if (p->look_for == LookFor::budgets) search_cheapest_at_floor(limits.floor, p);
   return limits;
 }
 

@@ -3,7 +3,8 @@
 //
 //     order 1 --> candidates --> the least, its nodes moved --> order 2 --> candidates --> ... as long as it wins
 //
-// Budgets play no part, so a larger budget never costs more.
+// Budgets play no part, so a larger budget never costs more. Nor do candidates that were found at real costs, so that the floor
+// does not depend on where microseconds come from.
 #pragma once
 
 namespace tapedeck {

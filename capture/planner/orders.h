@@ -32,9 +32,10 @@ struct Order {
   Graph graph;                    // the nodes in this order
   std::vector<NodeId> nodes;      // by position: the node of the recorded order; empty: the same
   Facts facts;
-  std::int64_t live_peak = 0;            // with everything kept, external bytes counted
-  std::vector<StrategyChoices> chosen;   // by strategy, as candidates.h fills it in
-  std::deque<StrategyChoices> improved;  // by the strategies that improve on these; candidates point into it
+  std::int64_t live_peak = 0;              // with everything kept, external bytes counted
+  std::vector<StrategyChoices> chosen;     // by strategy, as candidates.h fills it in
+  std::vector<StrategyChoices> for_floor;  // the same at unit costs, of the strategies that may set the floor
+  std::deque<StrategyChoices> improved;    // by the strategies that improve on these; candidates point into it
 
   std::vector<Decision> loops;  // the loops whose backward keeps fewer carried values than recorded (loop_intervals.h)
   double recorded_cost = 0;     // of keeping everything with the recorded intervals; counts only where `loops` has any

@@ -5,7 +5,8 @@
 //     bounds      |----|----|----|----|----|----|----|      fixed by the graph; a budget only picks a point
 //                 floor                             keep all
 //
-// The floor is looked for first, with every node at the same cost, so that it does not depend on where microseconds come from.
+// The floor is looked for first, in a call with every node at the same cost, so that it does not depend on where microseconds
+// come from. The plans found there are among those that the search for budgets begins with.
 // Blocks of bounds are searched on several threads, each with an archive of its own, so that the outcome does not depend on the
 // number of threads.
 #include <tapedeck/capture/planner/rematerialize/plan_improver.h>
@@ -33,26 +34,18 @@ std::int64_t work_of(const Facts& facts, std::int64_t work_of_node, std::int64_t
   return std::min(work_of_node * facts.graph->node_count(), most);
 }
 
-// The same graph with every node at the same cost.
-Facts at_unit_costs(const Facts& facts) {
-  Facts unit = facts;
-  std::fill(unit.cost.begin(), unit.cost.end(), 1.0);
-  unit.keep_all_cost = static_cast<double>(unit.cost.size());
-  return unit;
-}
-
 PlanArchive empty_archive(const Facts& facts) { return PlanArchive(1e-9 * (facts.keep_all_cost + 1e-9)); }
 
 class Search {
  public:
   Search(const Facts& facts, const Watch& watch) : facts_(facts), watch_(watch), archive_(empty_archive(facts)) {}
 
-  void add_greedy(const Choices& greedy) {
+  void add_known(const Choices& known) {
     Schedule schedule(facts_);
     std::size_t done = 0;
-    for (const ChoicePoint& point : greedy.points) {
-      make_steps({greedy.journal.begin() + static_cast<std::ptrdiff_t>(done),
-                  greedy.journal.begin() + static_cast<std::ptrdiff_t>(point.journal)},
+    for (const ChoicePoint& point : known.points) {
+      make_steps({known.journal.begin() + static_cast<std::ptrdiff_t>(done),
+                  known.journal.begin() + static_cast<std::ptrdiff_t>(point.journal)},
                  &schedule);
       done = point.journal;
       keep_all_ = std::max(keep_all_, point.live_peak);
@@ -62,22 +55,17 @@ class Search {
     }
   }
 
-  // What it finds is a matter of bytes alone.
-  void lower_floor() {
-    const Facts unit = at_unit_costs(facts_);
-    const Choices greedy = strategy_entry("greedy").choose(unit, {watch_.cancel, {}});
-    PlanArchive found = empty_archive(unit);
-    PlanImprover improver(unit, 1, &found);
-    improver.go_to(changes_after(unit, greedy.journal, greedy.points.back().journal));
+  // Begins where the choices of greedy end.
+  void lower_floor(const Choices& greedy) {
+    PlanImprover improver(facts_, 1, &archive_);
+    improver.go_to(changes_after(facts_, greedy.journal, greedy.points.back().journal));
     improver.clean_up(improver.live_peak());
     watch_.check();
     improver.lower_peak(work_of(facts_, kFloorWorkOfNode, kMostFloorWork));
-    for (const auto& [peak, plan] : found.plans()) archive_.offer(peak, {cost_of(plan.changes, facts_), plan.changes});
-    floor_ = archive_.plans().begin()->first;
-    floor_plans_ = archive_;
   }
 
   void search_rungs() {
+    floor_ = archive_.plans().begin()->first;
     std::vector<PlanArchive> found(kBlocks, archive_);
     kernels::parallel_for(kBlocks, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t block = first; block < last; ++block) search_block(block, &found[static_cast<std::size_t>(block)]);
@@ -87,12 +75,15 @@ class Search {
     close_archive();
   }
 
-  // The plans found for the floor come first, as they were: where bounds are searched too, the floor stays the same.
-  Choices choices() const {
+  Choices choices(LookFor look_for) const {
     Choices choices;
     Changes last;
-    add_points(floor_plans_, false, &last, &choices);
-    add_points(archive_, true, &last, &choices);
+    for (auto plan = archive_.plans().rbegin(); plan != archive_.plans().rend(); ++plan) {
+      const std::vector<Step> steps = steps_between(last, plan->second.changes);
+      choices.journal.insert(choices.journal.end(), steps.begin(), steps.end());
+      last = plan->second.changes;
+      choices.points.push_back({kNone, choices.journal.size(), plan->first, look_for == LookFor::budgets});
+    }
     return choices;
   }
 
@@ -152,35 +143,22 @@ class Search {
     }
   }
 
-  bool is_known_for_floor(std::int64_t peak, const ArchivedPlan& plan) const {
-    const auto known = floor_plans_.plans().find(peak);
-    return known != floor_plans_.plans().end() && known->second.changes == plan.changes;
-  }
-
-  void add_points(const PlanArchive& archive, bool for_budget, Changes* last, Choices* choices) const {
-    for (auto plan = archive.plans().rbegin(); plan != archive.plans().rend(); ++plan) {
-      if (for_budget && is_known_for_floor(plan->first, plan->second)) continue;
-      const std::vector<Step> steps = steps_between(*last, plan->second.changes);
-      choices->journal.insert(choices->journal.end(), steps.begin(), steps.end());
-      *last = plan->second.changes;
-      choices->points.push_back({kNone, choices->journal.size(), plan->first, for_budget});
-    }
-  }
-
   const Facts& facts_;
   const Watch& watch_;
   PlanArchive archive_;
-  PlanArchive floor_plans_{0};  // those found before the bounds were searched
   std::int64_t keep_all_ = 0, floor_ = 0;
 };
 
-Choices improve(const Facts& facts, const Choices& greedy, LookFor look_for, const Watch& watch) {
+Choices improve(const Facts& facts, const std::vector<const Choices*>& known, LookFor look_for, const Watch& watch) {
+  const Choices& greedy = *known.front();
   if (facts.graph->node_count() > kMostNodes || greedy.points.size() < 2) return greedy;
   Search search(facts, watch);
-  search.add_greedy(greedy);
-  search.lower_floor();
-  if (look_for == LookFor::budgets) search.search_rungs();
-  return search.choices();
+  for (const Choices* choices : known) search.add_known(*choices);
+  if (look_for == LookFor::floor)
+    search.lower_floor(greedy);
+  else
+    search.search_rungs();
+  return search.choices(look_for);
 }
 
 const Strategy registered = register_strategy({

@@ -29,7 +29,7 @@ struct ChoicePoint {
   std::int32_t decisions = 0;  // the number of decisions made; kNone: decisions_of() reads them off the runs (decisions.h)
   std::size_t journal = 0;     // the number of steps of the journal that lead here
   std::int64_t live_peak = 0;  // arena bytes
-  bool for_budget = false;     // looked for only where a budget is asked for, so it must not lower the floor
+  bool for_budget = false;     // looked for only where a budget is asked for, or by real costs: it must not lower the floor
 };
 
 struct Choices {
@@ -61,8 +61,11 @@ struct StrategyEntry {
   const char* name = "";
   const char* doc = "";  // one sentence
   Choices (*choose)(const Facts& facts, const Watch& watch) = nullptr;
-  // Begins with the choices of `greedy` in the same order. Null: the strategy does not improve others. It has one of the three.
-  Choices (*improve)(const Facts& facts, const Choices& greedy, LookFor look_for, const Watch& watch) = nullptr;
+  // Begins with choices that are known in the same order, of which the first are those of `greedy`. The floor is looked for at
+  // unit costs (facts/unit_costs.h), and what was found there is known when budgets are. Null: the strategy does not improve
+  // others. It has one of the three.
+  Choices (*improve)(const Facts& facts, const std::vector<const Choices*>& known, LookFor look_for,
+                     const Watch& watch) = nullptr;
   // Looks for a plan with at most `live_bytes` in the arena that costs less than `known_extra_us` beyond keep-all, which the
   // plans of the other strategies cost; infinity: none of them fits. Such a strategy is not automatic. Each budget has an
   // answer of its own, so that a larger budget costs no more only where answers are proven.

@@ -18,7 +18,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr int kLayers = 24, kBetween = 5000;
+constexpr int kLayers = 20, kBetween = 5000;
 
 // Layers forward, a long chain of bytes, and the layers backward.
 Graph long_step(unsigned seed) {
@@ -57,7 +57,7 @@ TEST(CandidateLadder, ALargerBudgetNeverCostsMore) {
   PlanSearch search(graph, options);
   ASSERT_LT(search.floor(), search.keep_all_peak() / 2);
   std::map<std::int64_t, Plan> plans;
-  for (const std::int64_t budget : shuffled_budgets(search, 10, 2)) plans[budget] = search.plan(budget);
+  for (const std::int64_t budget : shuffled_budgets(search, 7, 2)) plans[budget] = search.plan(budget);
   for (const auto& [budget, plan] : plans) {
     EXPECT_TRUE(plan.feasible) << budget;
     EXPECT_LE(plan.peak_bytes, budget);

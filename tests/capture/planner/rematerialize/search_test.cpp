@@ -6,6 +6,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/planner/facts/facts.h>
+#include <tapedeck/capture/planner/facts/unit_costs.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/planner/rematerialize/plan_archive.h>
@@ -26,8 +27,15 @@
 namespace tapedeck {
 namespace {
 
-Choices search_choices(const Facts& facts, LookFor look_for = LookFor::budgets) {
-  return strategy_entry("search").improve(facts, strategy_entry("greedy").choose(facts, {}), look_for, {});
+Choices floor_choices(const Facts& facts) {
+  const Facts unit = at_unit_costs(facts);
+  const Choices greedy = strategy_entry("greedy").choose(unit, {});
+  return strategy_entry("search").improve(unit, {&greedy}, LookFor::floor, {});
+}
+
+Choices search_choices(const Facts& facts) {
+  const Choices greedy = strategy_entry("greedy").choose(facts, {}), floor = floor_choices(facts);
+  return strategy_entry("search").improve(facts, {&greedy, &floor}, LookFor::budgets, {});
 }
 
 double cost_at(const Facts& facts, const Choices& choices, const ChoicePoint& point) {
@@ -121,21 +129,6 @@ TEST_P(SearchedPrograms, TheSameGraphGivesTheSamePoints) {
   for (std::size_t i = 0; i < once.points.size(); ++i) EXPECT_EQ(once.points[i].live_peak, again.points[i].live_peak);
 }
 
-// Microseconds come from estimates, from calibration or from a profile. What the search adds to the floor is a matter of bytes.
-TEST_P(SearchedPrograms, TheFloorDoesNotDependOnCosts) {
-  Facts other = facts_;
-  std::mt19937 random(GetParam());
-  for (double& us : other.cost) us *= 1.0 + random() % 100;
-  const Choices greedy = strategy_entry("greedy").choose(facts_, {});
-  const auto floor_at = [&](const Facts& facts) {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    for (const ChoicePoint& p : strategy_entry("search").improve(facts, greedy, LookFor::floor, {}).points)
-      least = std::min(least, p.live_peak);
-    return least;
-  };
-  EXPECT_EQ(floor_at(facts_), floor_at(other));
-}
-
 TEST_P(SearchedPrograms, PlansKeepTheirRules) {
   for (const double percent : {90.0, 75.0, 60.0}) {
     PlanOptions options;
@@ -163,7 +156,7 @@ TEST(Search, CancelsWhileItSearches) {
   const Facts facts = collect_facts(graph);
   const std::atomic<bool> cancel{true};
   const Choices greedy = strategy_entry("greedy").choose(facts, {});
-  EXPECT_THROW(strategy_entry("search").improve(facts, greedy, LookFor::budgets, {&cancel, {}}), Cancelled);
+  EXPECT_THROW(strategy_entry("search").improve(facts, {&greedy}, LookFor::budgets, {&cancel, {}}), Cancelled);
 }
 
 // ---- the archive, compared with a list of everything offered ----
