@@ -238,8 +238,9 @@ TensorImpl* compute_view(Call& c) {
   return out;
 }
 
-// Throws the exception again. An error of the memory limit gets the op and the site of the call.
-[[noreturn]] void rethrow_memory_limit(const Call& c) {
+}  // namespace
+
+void rethrow_memory_limit(const Call& c) {
   try {
     throw;
   } catch (const MemoryLimitError& error) {
@@ -248,17 +249,19 @@ TensorImpl* compute_view(Call& c) {
   }
 }
 
+namespace {
+
 // Allocates and computes the results. The caller owns them; if this throws, there are none.
 void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
   for (int i = 0; i < c.n; ++i) abstract = abstract || !c.in[i]->storage;
-  if (c.op.view) {
-    out[0] = compute_view(c);
-    return;
-  }
   const std::span<TensorImpl* const> in(c.in, static_cast<std::size_t>(c.n));
   int made = 0;
   try {
+    if (c.op.view) {
+      out[0] = compute_view(c);
+      return;
+    }
     const detail::ResidentTensors operands(abstract ? std::span<TensorImpl* const>() : in);
     for (; made < c.n_out; ++made)
       out[made] = detail::new_impl(c.out_types[made], abstract ? nullptr : detail::new_storage(c.out_types[made].bytes()));

@@ -38,6 +38,8 @@ std::uint32_t need_of(const Call& c, const Recorder& tape);
 // Appends the node and keeps the values that its vjp reads. With `in_place`, no call of the vjp moves into the forward pass,
 // because the operands may already be overwritten.
 NodeId record_node(Call& c, std::uint32_t need, detail::TensorImpl* const* out, bool in_place = false);
+// Throws the exception that is handled again. An error of the memory limit gets the op and the site of the call.
+[[noreturn]] void rethrow_memory_limit(const Call& c);
 // Checks results for NaN and lists the op, as far as the settings ask for it.
 void watch_results(const Call& c, detail::TensorImpl* const* out);
 

@@ -249,7 +249,7 @@ bool calls_are_logged() noexcept { return session_is_open.load(std::memory_order
 
 constinit std::atomic<bool> log_has_blocks{false};
 
-void ResidentTensors::lock(std::span<TensorImpl* const> tensors) {
+void ResidentTensors::lock(std::span<TensorImpl* const> tensors, const char* reader, Site site) {
   const auto has_block = [](const TensorImpl* t) { return t && t->storage && t->storage->block != kNone; };
   if (std::none_of(tensors.begin(), tensors.end(), has_block)) return;
   LoggedMemory& memory = logged_memory();
@@ -263,6 +263,10 @@ void ResidentTensors::lock(std::span<TensorImpl* const> tensors) {
       memory.log.lock(t->storage->block);
       locked_->push_back(t->storage->block);
     }
+  } catch (const MemoryLimitError& error) {
+    unlock();
+    if (!reader || !error.op().empty()) throw;
+    throw MemoryLimitError(error_text(reader, error.message(), site));
   } catch (...) {
     unlock();
     throw;
@@ -303,20 +307,20 @@ void* bytes_to_write(TensorImpl& t, Site site) {
   return t.resident_data();
 }
 
-void* expose(Storage& s, bool for_writing) {
-  LoggedMemory& memory = logged_memory();
-  const std::lock_guard lock(memory.mutex);
-  if (for_writing) {
-    if (s.block != kNone) memory.log.before_write(s.block);
-    s.written_elsewhere = true;
-  } else if (s.block != kNone) {
-    memory.log.read(s.block);
-    memory.log.pin(s.block);
-  }
+void* expose(Storage& s, bool for_writing, const char* reader, Site site) {
+  locked(reader, site, [&](LoggedMemory& memory) {
+    if (for_writing) {
+      if (s.block != kNone) memory.log.before_write(s.block);
+      s.written_elsewhere = true;
+    } else if (s.block != kNone) {
+      memory.log.read(s.block);
+      memory.log.pin(s.block);
+    }
+  });
   return s.data;
 }
 
-void* exposed_bytes(Storage& s) { return expose(s, true); }
+void* exposed_bytes(Storage& s) { return expose(s, true, "data", {}); }
 
 }  // namespace detail
 

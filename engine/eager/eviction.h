@@ -22,15 +22,15 @@ bool calls_are_logged() noexcept;
 extern std::atomic<bool> log_has_blocks;
 
 // As long as it lives, the bytes of these tensors are resident. The constructor computes evicted ones again. Null pointers and
-// abstract tensors are passed over.
+// abstract tensors are passed over. `reader` and `site` are named by an error of the memory limit, unless it names an op.
 class ResidentTensors {
  public:
-  explicit ResidentTensors(std::span<TensorImpl* const> tensors) {
-    if (log_has_blocks.load(std::memory_order_relaxed)) lock(tensors);
+  explicit ResidentTensors(std::span<TensorImpl* const> tensors, const char* reader = nullptr) {
+    if (log_has_blocks.load(std::memory_order_relaxed)) lock(tensors, reader, {});
   }
-  explicit ResidentTensors(const TensorImpl& t) {
+  explicit ResidentTensors(const TensorImpl& t, const char* reader = nullptr, Site site = {}) {
     TensorImpl* const one = const_cast<TensorImpl*>(&t);
-    if (log_has_blocks.load(std::memory_order_relaxed)) lock({&one, 1});
+    if (log_has_blocks.load(std::memory_order_relaxed)) lock({&one, 1}, reader, site);
   }
   ~ResidentTensors() {
     if (locked_) unlock();
@@ -38,7 +38,7 @@ class ResidentTensors {
   ResidentTensors(const ResidentTensors&) = delete;
 
  private:
-  void lock(std::span<TensorImpl* const> tensors);
+  void lock(std::span<TensorImpl* const> tensors, const char* reader, Site site);
   void unlock() noexcept;
   std::unique_ptr<std::vector<std::int32_t>> locked_;  // blocks
 };
@@ -50,7 +50,7 @@ void log_call(const Op& op, std::span<TensorImpl* const> in, const void* attrs, 
 // Called by release() for the last reference to a storage with a block. Frees what the log does not need.
 void let_go(Storage* s) noexcept;
 // The address of the bytes, for someone who may keep it: they stay from now on. `for_writing`: and may change at any time.
-void* expose(Storage& s, bool for_writing);
+void* expose(Storage& s, bool for_writing, const char* reader, Site site);
 
 // Called before bytes of the storage change.
 void before_write_logged(Storage& s);

@@ -73,6 +73,15 @@ class Write {
 
   void run() {
     for (std::size_t i = 0; i < targets_.size(); ++i) check(*targets_[i], call_.out_types[i]);
+    try {
+      write();
+    } catch (...) {
+      rethrow_memory_limit(call_);
+    }
+  }
+
+ private:
+  void write() {
     for (TensorImpl* t : targets_)
       if (t->storage) detail::before_write(*t->storage);
     const std::uint32_t need = need_of(call_, tape_);
@@ -86,7 +95,6 @@ class Write {
     record(need);
   }
 
- private:
   struct Before {
     ValueId value = kNone;       // kNone if the tensor has no history
     std::vector<ValueId> bases;  // the values of its bases, nearest first

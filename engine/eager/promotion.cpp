@@ -21,6 +21,8 @@ Tensor scalar_of(const char* op, const Arg& number, DType dtype) {
     const std::string text = number.is_integer() ? std::to_string(number.integer()) : fmt::format("{}", number.number());
     throw TypeError(error_text(op, fmt::format("{} does not fit the dtype of the other operand, {}", text, dtype_name(dtype)),
                                number.site()));
+  } catch (const MemoryLimitError& error) {
+    throw MemoryLimitError(error_text(op, error.message(), number.site()));
   }
 }
 

@@ -207,7 +207,7 @@ std::int64_t Tensor::size(int dim) const {
 
 const void* Tensor::data() const {
   refuse_host_read(need(impl_, "data"), "data");
-  if (impl_->storage->block != kNone) return impl_->place_in(detail::expose(*impl_->storage, false));
+  if (impl_->storage->block != kNone) return impl_->place_in(detail::expose(*impl_->storage, false, "data", {}));
   return impl_->resident_data();
 }
 
@@ -218,7 +218,7 @@ void* Tensor::mutable_data(Site site) {
     throw CaptureError(
         error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
   refuse_host_read(*impl_, "mutable_data", site);
-  if (impl_->storage->block != kNone) detail::expose(*impl_->storage, true);
+  if (impl_->storage->block != kNone) detail::expose(*impl_->storage, true, "mutable_data", site);
   ++impl_->storage->version;
   impl_->storage->written_at = site;
   impl_->storage->handed_out = true;
@@ -258,7 +258,7 @@ double exact_item(std::int64_t value, Site site) {
 
 double Tensor::item(Site site) const {
   require_one(site);
-  const detail::ResidentTensors resident(*impl_);
+  const detail::ResidentTensors resident(*impl_, "item", site);
   const void* p = impl_->resident_data();
   switch (impl_->dtype) {
     case DType::f32:
@@ -289,7 +289,7 @@ void Tensor::copy_to(void* dst, std::size_t bytes, std::size_t element_size) con
   if (bytes == 0) return;
   const NoGrad no_grad;
   const Tensor d = dense() ? *this : copy(*this);
-  const detail::ResidentTensors resident(*d.impl_);
+  const detail::ResidentTensors resident(*d.impl_, "to_vector");
   std::memcpy(dst, d.impl_->resident_data(), bytes);
 }
 
@@ -464,7 +464,7 @@ bool bit_equal(const Tensor& a, const Tensor& b) {
   const NoGrad no_grad;
   const Tensor x = a.dense() ? a : copy(a), y = b.dense() ? b : copy(b);
   detail::TensorImpl* const both[2] = {x.impl(), y.impl()};
-  const detail::ResidentTensors resident(both);
+  const detail::ResidentTensors resident(both, "bit_equal");
   return a.bytes() == 0 || std::memcmp(host_bytes(x), host_bytes(y), static_cast<std::size_t>(a.bytes())) == 0;
 }
 

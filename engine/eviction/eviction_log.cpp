@@ -190,7 +190,9 @@ void EvictionLog::look_at(const std::vector<Block>& candidates) noexcept {
 
 std::int64_t EvictionLog::evict_bytes(std::int64_t wanted) noexcept {
   chosen_.clear();
-  std::int64_t bytes = 0;
+  std::int64_t bytes = counts_.resident_bytes;
+  if (keeps_many_bytes()) shorten();
+  bytes -= counts_.resident_bytes;
   for (Block b = kNone; bytes < wanted && (b = cheapest()) != kNone; bytes += blocks_[b].bytes) {
     set_resident(b, false);
     chosen_.push_back(b);
@@ -281,9 +283,16 @@ void EvictionLog::run_again(Call first) {
 void EvictionLog::let_go(Block b) noexcept {
   BlockEntry& entry = blocks_[b];
   entry.held = false;
+  entry.pins = 0;  // whoever pinned it reached it through the program
+  update_candidate(b);
   if (entry.readers.empty()) return drop_unneeded(b);
-  if (entry.maker == kNone) return settle({b});
-  if (can_be_evicted(b)) free_bytes(b);
+  if (entry.maker == kNone)
+    settle({b});
+  else if (can_be_evicted(b))
+    free_bytes(b);
+  ++let_go_;
+  const auto entries = static_cast<std::int64_t>(blocks_.size());  // shorten() takes time linear in them
+  if (let_go_ > 1000 + 4 * entries || (let_go_ > 64 + entries / 2 && keeps_many_bytes())) shorten();
 }
 
 // Takes the call out of the reader lists of its operands. Operands that nothing needs any more are added to `unread`.
@@ -421,6 +430,24 @@ void EvictionLog::forget_maker(Block b) noexcept {
   for (Block at : unread) drop_unneeded(at);
 }
 
+// Whether the calls cost more memory than they can save: the blocks that nobody holds and that only these calls read are no
+// smaller than the blocks that the calls could make again, or the calls are very many for so few of these.
+bool EvictionLog::should_forget(const Dependents& of) noexcept {
+  if (!of.evicted.empty()) return false;
+  if (of.calls.size() > 16 * (of.resident.size() + 64)) return true;
+  std::int64_t made = 0, read = 0;
+  for (Block result : of.resident) made += blocks_[result].bytes;
+  for (Call c : of.calls)  // dependents() has marked them
+    for (Block operand : calls_[c].operands) {
+      BlockEntry& entry = blocks_[operand];
+      if (entry.held || !entry.resident || entry.maker != kNone || std::exchange(entry.mark, mark_) == mark_) continue;
+      const bool only = std::all_of(entry.readers.begin(), entry.readers.end(),
+                                    [this](const Reader& reader) { return calls_[reader.call].mark == mark_; });
+      if (only) read += entry.bytes;
+    }
+  return read >= made;
+}
+
 // A resident block that no call makes and that nobody holds stays only as long as that saves memory: if the blocks that could
 // be computed again with it are no larger, it goes and they stay. They may then be such blocks themselves.
 void EvictionLog::settle(std::vector<Block> outside) noexcept {
@@ -430,12 +457,39 @@ void EvictionLog::settle(std::vector<Block> outside) noexcept {
     const BlockEntry& entry = blocks_[b];
     if (!entry.alive || entry.held || entry.maker != kNone || entry.pins > 0 || entry.locks > 0) continue;
     const Dependents of = dependents(b);
-    std::int64_t bytes = 0;
-    for (Block result : of.resident) bytes += blocks_[result].bytes;
-    if (!of.evicted.empty() || entry.bytes < bytes) continue;
+    if (!should_forget(of)) {
+      kept_bytes_ += entry.bytes;
+      continue;
+    }
     make_independent(of);
     outside.insert(outside.end(), of.resident.begin(), of.resident.end());
   }
+}
+
+// A program that makes each value from the last one, as p = p - g, would keep the calls and inputs of all its past: together
+// they may cost more than they save, though none of them does alone. So now and then this looks at what hangs on some of the
+// blocks that nobody holds, first at the oldest.
+void EvictionLog::shorten() noexcept {
+  let_go_ = kept_bytes_ = 0;
+  std::vector<Block> unheld;
+  for (Block b = 0; b < static_cast<Block>(blocks_.size()); ++b) {
+    const BlockEntry& entry = blocks_[b];
+    if (entry.alive && !entry.held && entry.locks == 0 && (entry.maker == kNone || !entry.resident)) unheld.push_back(b);
+  }
+  std::sort(unheld.begin(), unheld.end(), [this](Block a, Block b) {
+    const double x = blocks_[a].used, y = blocks_[b].used;
+    return x != y ? x < y : a < b;
+  });
+  for (const std::size_t part : {0, 1, 2, 4}) {
+    if (unheld.empty()) return;
+    const Block b = unheld[unheld.size() * part / 8];
+    if (!blocks_[b].alive || blocks_[b].held) continue;
+    const Dependents of = dependents(b);
+    if (!should_forget(of)) continue;
+    make_independent(of);
+    settle(of.resident);
+  }
+  kept_bytes_ = 0;
 }
 
 bool EvictionLog::close() noexcept {

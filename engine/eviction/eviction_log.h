@@ -61,7 +61,8 @@ class EvictionLog {
   Call add_call(std::span<const Block> operands, std::span<const std::int64_t> result_bytes, double cost,
                 std::span<Block> results);
 
-  // The program holds the block no more. Its bytes are freed at once if they can be computed again or nothing reads them.
+  // The program holds the block no more: its pins end. Its bytes are freed at once if they can be computed again or nothing
+  // reads them. Calls are forgotten if they and the blocks that they alone read cost more memory than they can save.
   void let_go(Block b) noexcept;
   // A locked block is not evicted. Locks count.
   void lock(Block b) { ++blocks_[b].locks; }
@@ -156,9 +157,12 @@ class EvictionLog {
   void release_operands(Call c, std::vector<Block>* unread) noexcept;
   void run_again(Call c);
   void settle(std::vector<Block> outside) noexcept;
+  bool keeps_many_bytes() const { return kept_bytes_ > counts_.resident_bytes / 8; }
+  void shorten() noexcept;
   void forget_maker(Block b) noexcept;
   struct Dependents;
   Dependents dependents(Block b);
+  bool should_forget(const Dependents& of) noexcept;
   void make_independent(const Dependents& of) noexcept;
 
   Owner& owner_;
@@ -172,6 +176,9 @@ class EvictionLog {
   double now_ = 0;
   std::uint64_t mark_ = 0;
   std::int64_t live_blocks_ = 0;
+  // Since the last look at old blocks: blocks that the program let go, and bytes of those that stayed though no call makes
+  // them.
+  std::int64_t let_go_ = 0, kept_bytes_ = 0;
 };
 
 }  // namespace tapedeck

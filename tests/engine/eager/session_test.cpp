@@ -285,6 +285,40 @@ TEST(Session, ABudgetThatCannotBeMetNamesTheOpAndThePlaceAndTheProgramGoesOn) {
   EXPECT_LE(session.stats().peak_bytes, base + 200_KiB);
 }
 
+Tensor zeros_from_host(std::int64_t n) {
+  return from_bytes({DType::u8, {n}}, std::vector<unsigned char>(static_cast<std::size_t>(n)).data());
+}
+
+TEST(Session, EveryWayToReadOrWriteNamesItselfWhenTheBudgetCannotBeMet) {
+  const Tensor x = normal({64, 64});
+  Tensor y, turned, one;
+  const std::int64_t budget = bytes_before() + 80_KB;
+  Session session{.memory_budget = budget};
+  y = exp(x);
+  turned = transpose(y, {1, 0});
+  one = sum(exp(x));
+  EXPECT_TRUE(drop(y));
+  EXPECT_TRUE(drop(one));
+  std::vector<Tensor> filler;  // tensors that no op made fill the budget
+  for (const std::int64_t n : {16384, 64}) try {
+      for (;;) filler.push_back(zeros_from_host(n));
+    } catch (const MemoryLimitError&) {
+    }
+  const auto message = [](const auto& fn) { return testing::message_of<MemoryLimitError>(fn); };
+  const std::string written = message([&] { add_(y, y); });
+  EXPECT_NE(written.find("[add]"), std::string::npos) << written;
+  EXPECT_NE(written.find("session_test.cpp"), std::string::npos) << written;
+  EXPECT_NE(message([&] { mul(x, 2); }).find("[mul]"), std::string::npos) << "the scalar takes memory too";
+  EXPECT_NE(message([&] { reshape(turned, {4096}); }).find("[reshape]"), std::string::npos);
+  EXPECT_NE(message([&] { one.item(); }).find("[item]"), std::string::npos);
+  EXPECT_NE(message([&] { y.to_vector<float>(); }).find("[to_vector]"), std::string::npos);
+  EXPECT_NE(message([&] { bit_equal(y, y); }).find("[bit_equal]"), std::string::npos);
+  EXPECT_NE(message([&] { y.data(); }).find("[data]"), std::string::npos);
+  EXPECT_NE(message([&] { y.mutable_data(); }).find("[mutable_data]"), std::string::npos);
+  filler.clear();
+  EXPECT_TRUE(bit_equal(y, exp(x))) << "the program goes on";
+}
+
 TEST(Session, RefusesASecondSessionAndABudgetBelowWhatIsHeld) {
   const Tensor x = normal({256, 256});
   EXPECT_NE(testing::message_of<MemoryLimitError>([] { Session s{.memory_budget = 1_KiB}; }).find("session_test.cpp"),
@@ -349,6 +383,29 @@ TEST(Session, AnInputThatTheProgramLetsGoStaysAsLongAsItSavesMemory) {
   EXPECT_TRUE(drop(y));
   EXPECT_EQ(y.to_vector<float>(), values);
   EXPECT_FALSE(drop(s)) << "its input is larger than it, and went";
+}
+
+// Training without writes in place: each parameter is a new tensor made from the last one. The losses stay, and so do sums.
+std::int64_t bytes_held_after(int steps) {
+  manual_seed(3);
+  const NoGrad no_grad;
+  const std::int64_t before = memory_stats().bytes_in_use;
+  Tensor w = mul(normal({64, 64}), 0.05), average = zeros({64, 64}), total = zeros({});
+  for (int s = 0; s < steps; ++s) {
+    const Tensor x = from_vector(std::vector<float>(8 * 64, 0.5f), {8, 64});
+    const Tensor h = tanh(matmul(x, w)), loss = mean(square(h));
+    total = add(total, loss);
+    average = add(mul(average, 0.9), mul(matmul(transpose(x, {1, 0}), h), 0.1));
+    w = sub(w, mul(average, 0.01));
+    pin(h);
+  }
+  return memory_stats().bytes_in_use - before;
+}
+
+TEST(Session, ALongTrainingWithoutWritesInPlaceKeepsNoneOfItsPast) {
+  const std::int64_t without = bytes_held_after(1);
+  Session session{.memory_budget = bytes_before() + 300_KB};
+  EXPECT_LE(bytes_held_after(1000), without + 64_KB);
 }
 
 // Random programs of whole tensors: ops, views, writes in place, drops and tensors that end, in a budget and without.

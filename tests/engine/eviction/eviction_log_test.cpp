@@ -189,6 +189,32 @@ TEST(EvictionLog, AChainOfUpdatesKeepsNeitherOldBlocksNorTheirCalls) {
   EXPECT_TRUE(n.log.empty());
 }
 
+TEST(EvictionLog, AChainOfUpdatesWithSmallInputsKeepsNeitherThemNorItsPast) {
+  Numbers n;
+  Block p = n.call({n.outside(100, 1)}, {100})[0];
+  std::vector<Block> losses;
+  for (int step = 0; step < 1000; ++step) {
+    const Block x = n.outside(10, 2), h = n.call({x, p}, {1000})[0], next = n.call({p, h}, {100})[0];
+    losses.push_back(n.call({h}, {4})[0]);
+    for (Block b : {h, p, x}) n.log.let_go(b);
+    p = next;
+    EXPECT_LE(n.used, 2000 + 4 * step) << "step " << step;
+  }
+  EXPECT_LE(p, 5000) << "the past of the last block and of the losses is forgotten";
+  for (Block b : losses) n.log.let_go(b);
+  n.log.let_go(p);
+}
+
+TEST(EvictionLog, APinEndsWithItsBlock) {
+  Numbers n;
+  const Block x = n.outside(8, 1), h = n.call({x}, {1000})[0], y = n.call({h}, {8})[0];
+  n.log.pin(h);
+  n.log.let_go(h);
+  EXPECT_EQ(n.used, 16);
+  EXPECT_TRUE(n.log.evict(y));
+  n.read(y);
+}
+
 TEST(EvictionLog, ClosesOnceAllThatIsHeldIsResident) {
   Numbers n;
   const Block x = n.outside(8, 7), a = n.call({x}, {8})[0], b = n.call({a}, {8})[0];
