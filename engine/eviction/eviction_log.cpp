@@ -227,7 +227,7 @@ void EvictionLog::pin(Block b) noexcept {
 }
 
 void EvictionLog::unpin(Block b) noexcept {
-  --blocks_[b].pins;
+  if (blocks_[b].pins > 0) --blocks_[b].pins;
   update_candidate(b);
 }
 

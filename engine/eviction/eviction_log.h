@@ -67,7 +67,7 @@ class EvictionLog {
   // A locked block is not evicted. Locks count.
   void lock(Block b) { ++blocks_[b].locks; }
   void unlock(Block b) noexcept { --blocks_[b].locks; }
-  // A pinned block is never evicted, until it is unpinned as often.
+  // A pinned block is never evicted, until it is unpinned as often. To unpin a block without pins does nothing.
   void pin(Block b) noexcept;
   void unpin(Block b) noexcept;
   // Makes the block resident, by running calls again, and notes its use. What has run when an owner's run() throws stays
