@@ -1,6 +1,6 @@
 // The log of a running program that evicts values to stay inside a memory limit, and computes them again when they are read:
 // which call made which block of bytes from which others, what the calls cost, and which blocks are resident. It knows no
-// tensors. Its owner (engine/eager/memory_budget.h) has the bytes and runs the calls.
+// tensors. Its owner (engine/eager/eviction.cpp) has the bytes and runs the calls.
 //
 //     x = outside block      h = call(x)      y = call(h)
 //     evict(h)    h is freed, its call stays in the log
