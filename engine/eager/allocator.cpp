@@ -1,7 +1,8 @@
 // Allocates memory in size classes and reuses freed blocks.
 //
 // The classes are the multiples of 64 bytes up to 4 KiB, and above that eight sizes between each power of two and the next. A
-// freed block goes to the list of its class. Small blocks of the host allocator go to a list of the thread that frees them.
+// freed block goes to the list of its class. Small blocks of the host allocator go to a list of the thread that frees them, as
+// long as memory has no limit.
 // Blocks of 2 MiB and more ask the system for the huge pages that they fill.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/ir/error.h>
@@ -142,7 +143,6 @@ struct Allocator::Impl {
         return std::exchange(list, list->next);
       }
       if (!thread_cache.open) open_thread_cache();
-      return nullptr;
     }
     std::lock_guard lock(mutex);
     auto it = free.find(size);
@@ -209,7 +209,8 @@ struct Allocator::Impl {
 
   void give(void* block, std::int64_t size) noexcept {
     if (!kCacheBlocks) return free_block(block, size);
-    if (per_thread && size <= kSmall) {
+    const bool limited = system->limit.load(std::memory_order_relaxed) > 0;  // then no thread keeps what another may need
+    if (per_thread && size <= kSmall && !limited) {
       const int c = static_cast<int>(size / kStep);
       if (!thread_cache.open || thread_cache.counts[c] >= kMaxCachedPerThread) return free_block(block, size);
       auto* f = static_cast<FreeBlock*>(block);
