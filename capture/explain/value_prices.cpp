@@ -22,7 +22,7 @@ namespace tapedeck {
 
 namespace {
 
-// Order edges say when a clone runs. In an order that is given they say nothing. Marks of the program have had their say.
+// Removes the order edges, because the order is given, and the marks of the program, because the plan has honoured them.
 Graph without_edges_and_marks(const Graph& graph) {
   Graph plain = without_marks(graph);
   for (Node& node : plain.nodes) node.n_after = 0;

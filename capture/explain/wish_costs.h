@@ -35,8 +35,8 @@ struct WishOutcome {
   std::vector<WithoutWish> without;   // one entry once add_wish_costs() has run
 };
 
-// By wish, those of the program first. A value to keep is refused only if the captured graph itself computes it again. Throws
-// the errors of make_plan().
+// One outcome for each wish. The wishes of the program come first. A wish to keep a value is refused only if the captured graph
+// itself computes the value again. Throws the errors of make_plan().
 std::vector<WishOutcome> wish_outcomes(const Graph& captured, const PlanOptions& options);
 
 // Plans again without each of the wishes. `plan` is make_plan(captured, options).

@@ -88,7 +88,7 @@ class CopyDropper {
     return false;
   }
 
-  // The result of the node is a value that is there already.
+  // The readers of the node read an existing value instead.
   bool replace(const Node& node, ValueId by) {
     rewriter_.replace(node.first_output, by);
     hand_on_mark(node.origin.wish, by, &to_);

@@ -19,8 +19,8 @@ std::vector<Candidate*> searched_before(const Allowed& allowed, Planning* p) {
   return searched;
 }
 
-// A plan that was looked for where budgets are asked for must not lie below the floor, which is one number with and without a
-// budget.
+// The floor is the same number with and without a budget. So a candidate that was found only because a budget was asked for
+// does not fit if its peak is below the floor.
 bool fits(Candidate& c, std::int64_t budget, std::int64_t floor, CandidateLayouts* layouts) {
   if (c.live_peak > budget) return false;
   const std::int64_t peak = layouts->peak(c);

@@ -13,7 +13,7 @@ namespace tapedeck {
 
 namespace {
 
-// The strategies that choose at unit costs, too.
+// The strategies that choose at unit costs and at real costs.
 bool sets_floor(const StrategyEntry& s) { return s.choose && s.automatic && s.taken_for == TakenFor::budget; }
 
 std::vector<const StrategyEntry*> strategies_to_ask(const Planning& p) {

@@ -51,7 +51,7 @@ std::int64_t runs_of(const Candidate& c) { return c.runs; }
 bool keeps_all(const Candidate& c) { return c.keeps_all(); }
 bool counts_for_floor(const Candidate& c) { return c.counts_for_floor(); }
 
-// Of several with the same peak, the first by `key`.
+// Returns the candidate with the least peak. If several have it, it returns the one that `key` puts first.
 template <class Key>
 Candidate& least_peak_by(Key key, const Allowed& allowed, Planning* p) {
   Candidate* best = nullptr;
@@ -76,7 +76,8 @@ std::int64_t find_floor(Planning* p) {
   return floor;
 }
 
-// A budget at the floor is to take no dearer plan than it must. The floor stays the same.
+// Searches the layouts of candidates that are cheaper than the candidate at the floor, so that a budget at the floor gets the
+// cheapest plan. The floor does not change.
 void search_cheapest_at_floor(std::int64_t floor, Planning* p) {
   const auto may_reach_it = [&](const Candidate& c) { return !c.keeps_all() && c.live_peak <= floor; };
   std::size_t searched = 0;

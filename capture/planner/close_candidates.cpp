@@ -1,6 +1,6 @@
-// Takes the runs of every unbeaten candidate back, each alone, and offers what remains. A plan without a run costs less, so
-// what is taken in is looked at in turn, until nothing is left to look at. Most plans are beaten by their live bytes and cost
-// already; only the others are placed.
+// For each candidate that no other beats, tries the plans that lack one of its repeated runs. If no candidate beats such a
+// plan, the plan becomes a candidate and is tried in turn, until no new candidate is found. Only plans that are not beaten by
+// their live bytes and cost are placed.
 #include <tapedeck/capture/planner/close_candidates.h>
 
 #include <tapedeck/capture/planner/planning.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMostNodes = 80;         // of a graph whose candidates are closed: placing larger ones takes too long
 constexpr std::int64_t kMostPlaced = 100'000;  // values that are given offsets
 
-// An order with the schedule that take-backs are tried on, and the plans that were found there.
+// An order, the schedule on which runs are taken back, and the plans that were found in this order.
 struct Tried {
   const Order* order = nullptr;
   Schedule schedule;
@@ -50,7 +50,7 @@ class Closing {
  private:
   bool may_go_on() const { return placed_ < kMostPlaced; }
 
-  // A candidate is there with at most this peak that costs no more.
+  // Whether some candidate has at most this peak and at most this cost.
   bool is_beaten(std::int64_t peak, double cost) const {
     const auto above = unbeaten_.upper_bound(peak);
     return above != unbeaten_.begin() && std::prev(above)->second->cost < cost + tolerance_;
@@ -75,7 +75,7 @@ class Closing {
     waiting_.push_back(c);
   }
 
-  // A candidate whose clones have moved among the nodes is no schedule of its order.
+  // A candidate whose clones were moved among the nodes cannot be written as a schedule of its order, so it is passed over.
   void take_back_each(const Candidate& c) {
     if (c.keeps_all() || !c.moved.empty()) return;
     Tried& tried = tried_in(*c.order);

@@ -3,8 +3,8 @@
 //
 //     order 1 --> candidates --> the least, its nodes moved --> order 2 --> candidates --> ... as long as it wins
 //
-// Budgets play no part, so a larger budget never costs more. Nor do candidates that were found at real costs, so that the floor
-// does not depend on where microseconds come from.
+// The search does not know the budget, so a larger budget never costs more. For the floor it does not know candidates that were
+// found at real costs, so the floor does not depend on the source of the microseconds.
 #pragma once
 
 namespace tapedeck {

@@ -115,7 +115,7 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
   // Limits: the peak with everything kept, and the least peak of all candidates.
   limits_ = find_limits(&planning_);
 
-  // Close: what a candidate can do without, no budget pays for.
+  // Close: add candidates that lack a repeated run of another candidate.
   close_candidates(limits_, &planning_);
 }
 

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/replay/state_value.h>
 
+#include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 
 #include <utility>
@@ -13,12 +14,14 @@ void StateValue::own() {
 }
 
 void StateValue::bind(Tensor tensor) {
-  void* const data = tensor.impl()->data();
-  tensor.impl()->storage->written_elsewhere = true;
+  detail::Storage& storage = *tensor.impl()->storage;
+  detail::before_write(storage, "replay", {});
   release();
   count_.adopt(tensor.bytes());
+  ++storage.replays;
+  bound_storage_ = &storage;
   bound = std::move(tensor);
-  base = data;
+  base = bound.impl()->resident_data();
 }
 
 bool StateValue::is_bound_to(const Tensor& tensor) const {
@@ -42,7 +45,10 @@ void StateValue::note_write() {
 }
 
 void StateValue::release() {
-  if (bound.defined()) count_.forget(type.bytes());  // the tensor may have got another dtype since (Module::to)
+  if (bound.defined()) {  // the tensor may have got another dtype and other bytes since (Module::to)
+    count_.forget(type.bytes());
+    if (bound.impl()->storage == bound_storage_) --bound_storage_->replays;
+  }
   bound = Tensor();
   bytes_ = Buffer();
   base = nullptr;

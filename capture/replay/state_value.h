@@ -7,6 +7,10 @@
 
 #include <cstdint>
 
+namespace tapedeck::detail {
+struct Storage;
+}
+
 namespace tapedeck::replay {
 
 struct StateValue {
@@ -38,6 +42,7 @@ struct StateValue {
   void release();
 
   Allocator& count_;
+  detail::Storage* bound_storage_ = nullptr;  // of `bound` when it was bound
   Buffer bytes_;
 };
 

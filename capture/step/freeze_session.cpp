@@ -12,7 +12,7 @@ namespace tapedeck {
 
 namespace {
 
-// The bytes of what a step reads from outside. They were there before it, and a plan counts them as its own.
+// The bytes of the tensors that a step reads and that existed before it. A plan counts them in its peak.
 std::int64_t bytes_from_outside(const Captured& captured) {
   std::set<const detail::Storage*> seen;
   std::int64_t bytes = 0;

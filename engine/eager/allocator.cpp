@@ -38,8 +38,8 @@ constexpr std::int64_t kHugePage = 2 << 20;
 // The bytes that a block of this class takes from the system.
 std::int64_t system_size(std::int64_t size) { return size < kHugePage ? size : (size + kHugePage - 1) / kHugePage * kHugePage; }
 
-// Bytes that allocators hold from the system. Those of the host allocator are counted in one place, because its small blocks
-// are kept by threads that know nothing of it.
+// Counts the bytes that an allocator has taken from the system. The host allocator has a counter outside of it, because threads
+// keep its small blocks in lists of their own and free them when they end.
 struct SystemBytes {
   std::atomic<std::int64_t> now{0}, peak{0}, limit{0};
 
@@ -164,8 +164,8 @@ struct Allocator::Impl {
     }
   }
 
-  // Gives memory back until the system may be asked for a block of this size, and counts it, or until one was kept, and
-  // returns that.
+  // Gives memory back until the limit allows a new block of this size. Then it counts the new block and returns null. If the
+  // reclaimer frees a block of this size before, it returns that block.
   void* make_room(std::int64_t size, std::int64_t used) {
     const std::int64_t bytes = system_size(size);
     while (!system->take(bytes)) {

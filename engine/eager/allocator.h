@@ -24,7 +24,8 @@ class MemoryReclaimer {
   // Releases blocks of the allocator: as many bytes as asked for, if it can. Returns false if it released none. May be called
   // on any thread that allocates, which holds no lock of the allocator.
   virtual bool reclaim(std::int64_t bytes) noexcept = 0;
-  // What cannot be released, as the end of a sentence: "; 3.0 MiB are ...".
+  // Says which blocks cannot be released, and why. The text is appended to the message of a MemoryLimitError, so it begins with
+  // a semicolon: "; 4096 bytes are pinned ...".
   virtual std::string shortage() = 0;
 
  protected:
@@ -69,9 +70,9 @@ class Allocator {
   // Bytes taken from the system: those of blocks in use, rounded up to their size, and of unused blocks that are kept.
   std::int64_t system_bytes() const noexcept;
   std::int64_t peak_system_bytes() const noexcept;  // the most since set_limit() or the start
-  // From now on allocate() takes no more bytes from the system than `bytes`, whatever it is called for: it gives back unused
-  // blocks first, then asks the reclaimer, and then throws MemoryLimitError. 0 ends the limit. REQUIRES: the reclaimer lives
-  // until then.
+  // From now on allocate() keeps system_bytes() at `bytes` or below. If a block would exceed that, allocate() gives unused
+  // blocks back to the system, then asks the reclaimer, and at last throws MemoryLimitError. 0 ends the limit. REQUIRES: the
+  // reclaimer lives until the limit ends.
   void set_limit(std::int64_t bytes, MemoryReclaimer* reclaimer) noexcept;
   std::int64_t limit() const noexcept;
 

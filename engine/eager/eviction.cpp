@@ -23,7 +23,7 @@ namespace {
 
 using Block = EvictionLog::Block;
 
-// How a call saw an operand: a window of the operand's block.
+// Which bytes of its block an operand shows, and as which type.
 struct Window {
   Type type;
   std::int64_t offset = 0;
@@ -75,7 +75,7 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
     describe(op, in, attrs, out, site, &calls_[c]);
   }
 
-  // The program holds the storage no more. Its bytes are the log's from now on, if it keeps them.
+  // The program has let go of the storage. From now on the log owns its bytes, and frees them when no call needs them.
   void let_go(Storage& s) noexcept {
     if (s.block == kNone) return;  // the log was closed since
     bytes_[s.block].storage = nullptr;
@@ -146,7 +146,7 @@ class LoggedMemory final : public EvictionLog::Owner, public MemoryReclaimer {
   }
 
  private:
-  // Tensors for a call that runs again. They stand on bytes that belong to somebody else.
+  // The operands or results of a call that runs again, as tensors. The tensors do not own their bytes.
   class Stand {
    public:
     explicit Stand(std::size_t n) : storages_(std::make_unique<Storage[]>(n)) { impls_.reserve(n); }
@@ -281,9 +281,7 @@ void ResidentTensors::unlock() noexcept {
 
 void log_call(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out, Site site) {
   if (op.is(kEffect | kHostCall | kPlanOnly) || op.run) return;
-  const auto may_change = [](const TensorImpl* t) {
-    return !t->storage || t->storage->handed_out || t->storage->written_elsewhere;
-  };
+  const auto may_change = [](const TensorImpl* t) { return !t->storage || t->storage->handed_out || t->storage->replays > 0; };
   if (std::any_of(in.begin(), in.end(), may_change)) return;
   LoggedMemory& memory = logged_memory();
   const std::lock_guard lock(memory.mutex);
@@ -295,32 +293,29 @@ void let_go(Storage* s) noexcept {
   logged_memory().let_go(*s);
 }
 
-void before_write_logged(Storage& s) {
-  const std::lock_guard lock(logged_memory().mutex);
-  if (s.block != kNone) logged_memory().log.before_write(s.block);
+void before_write_logged(Storage& s, const char* writer, Site site) {
+  locked(writer, site, [&](LoggedMemory& memory) {
+    if (s.block != kNone) memory.log.before_write(s.block);
+  });
 }
 
 void* bytes_to_write(TensorImpl& t, Site site) {
-  before_write(*t.storage);
+  before_write(*t.storage, "random state", site);
   ++t.storage->version;
   t.storage->written_at = site;
   return t.resident_data();
 }
 
-void* expose(Storage& s, bool for_writing, const char* reader, Site site) {
+void* exposed_bytes(Storage& s, const char* reader, Site site) {
   locked(reader, site, [&](LoggedMemory& memory) {
-    if (for_writing) {
-      if (s.block != kNone) memory.log.before_write(s.block);
-      s.written_elsewhere = true;
-    } else if (s.block != kNone) {
-      memory.log.read(s.block);
-      memory.log.pin(s.block);
-    }
+    if (s.block == kNone) return;
+    memory.log.read(s.block);
+    memory.log.pin(s.block);
   });
   return s.data;
 }
 
-void* exposed_bytes(Storage& s) { return expose(s, true, "data", {}); }
+void* exposed_bytes(Storage& s) { return exposed_bytes(s, "data", {}); }
 
 }  // namespace detail
 

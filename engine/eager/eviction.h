@@ -1,8 +1,8 @@
-// Where calls of ops and storages meet the log of a session (session.h): which storages are blocks of the log, and what must
-// happen before their bytes are read, written or let go.
+// The functions by which the engine tells the log of a session (session.h) about calls of ops and about storages. The engine
+// calls them when an op has run, and before the bytes of a storage are read, written or released.
 //
-//     a storage whose `block` is kNone     is unknown to the log, and nothing here costs more than the test for that
-//     an evicted storage                   has a block, and `data` is null
+//     a storage whose `block` is kNone     the log does not know it; the functions only test for that
+//     an evicted storage                   has a block, and its `data` is null
 //
 // Thread safe.
 #pragma once
@@ -18,7 +18,7 @@ namespace tapedeck::detail {
 // Whether a session is open, so that calls are logged.
 bool calls_are_logged() noexcept;
 
-// Whether a storage of the process has a block. A thread that reads a storage knows of its block.
+// Whether some storage of the process has a block.
 extern std::atomic<bool> log_has_blocks;
 
 // As long as it lives, the bytes of these tensors are resident. The constructor computes evicted ones again. Null pointers and
@@ -49,13 +49,14 @@ void log_call(const Op& op, std::span<TensorImpl* const> in, const void* attrs, 
 
 // Called by release() for the last reference to a storage with a block. Frees what the log does not need.
 void let_go(Storage* s) noexcept;
-// The address of the bytes, for someone who may keep it: they stay from now on. `for_writing`: and may change at any time.
-void* expose(Storage& s, bool for_writing, const char* reader, Site site);
+// The address of the bytes, for code that may keep the address: evicted bytes are computed again, and stay. An error of the
+// memory limit names `reader` and `site`, here and below.
+void* exposed_bytes(Storage& s, const char* reader, Site site);
 
-// Called before bytes of the storage change.
-void before_write_logged(Storage& s);
-inline void before_write(Storage& s) {
-  if (s.block != kNone) before_write_logged(s);
+// Called before bytes of the storage change. Makes resident what was computed from them and is evicted.
+void before_write_logged(Storage& s, const char* writer, Site site);
+inline void before_write(Storage& s, const char* writer, Site site) {
+  if (s.block != kNone) before_write_logged(s, writer, site);
 }
 
 // The address of the tensor's bytes for a write that ends before the next op. Raises the version.

@@ -4,26 +4,28 @@
 //     for (...) step();                          // as without; the same bits
 //     std::cout << session.stats().recomputed;
 //
-// As long as a session lives, the tensors of the process never take more than the budget from the system: bytes in use, rounded
-// up by the allocator, workspaces of kernels, and the unused blocks that the allocator keeps, which go first. When an op needs
-// memory, results of earlier ops go whose computation costs least for the bytes they free and for the time since they were
-// last used (EvictionLog says how, and names the paper). A value that is read again is computed again from what its op read.
+// As long as a session lives, the tensors of the process never take more memory from the system than the budget. The budget
+// counts the bytes in use, rounded up by the allocator, the workspaces of kernels, and the unused blocks that the allocator
+// keeps. The memory of replays is not counted (Executor::observed_peak_bytes). When an op needs memory, the allocator first
+// gives its unused blocks back. Then the session evicts results of earlier ops: it frees their bytes. EvictionLog says which
+// results it evicts first, and names the paper. When an evicted value is read, its op runs again.
 //
-// Every op that runs is logged, on any thread: of a forward pass, of backward, under NoGrad and inside captures. The results of
-// an op may go, whether the program, the tape or nobody holds them. They are not evicted if
-//   - the op has an effect or calls a function of the user, or is a loop or a branch;
-//   - an operand or the result was written in place, or its address was taken: mutable_data() lets it be written at any time,
-//     and data() must stay valid;
-//   - they are pinned.
-// Parameters, inputs and whatever no op made are never evicted. Before a write in place, evicted values that are computed from
-// the old bytes and are held are made resident. Random results may go: they depend on the state that the op read, and on its
-// path. One session may be open in a process.
+// The session logs every op that runs, on any thread: ops of a forward pass, of backward, under NoGrad and inside captures. It
+// may evict a result whether the program holds it or only the tape does. It does not evict a result if
+//   - the op has an effect, calls a function of the user, or is a loop or a branch;
+//   - the result was written in place, or an operand of the op was written since, or was handed out by mutable_data(), or is
+//     bound to a replay: then the op would compute another value;
+//   - data() returned its address;
+//   - it is pinned.
+// Parameters, inputs and other tensors that no op made are never evicted. Before a tensor is written in place, the session
+// makes those evicted values resident that are computed from the old bytes. Random results may be evicted: an op draws the same
+// numbers again from the random state that it read and its path. Only one session may be open in a process.
 //
-// A budget that cannot be met is a MemoryLimitError, an ExecutionError, of the first call that shows it: it names the op, the
-// place of the call, and what cannot go. The program can go on after it, with what it held before the call.
+// If the budget cannot be met, the first call that shows it throws MemoryLimitError, an ExecutionError. The error names the op
+// and the place of the call, and says which bytes cannot be evicted. The program can go on after it, with the tensors that it
+// held before the call.
 //
-// At the end of the session the budget ends. Evicted values stay evicted until they are read. The memory of replays is not
-// counted here (Executor::observed_peak_bytes).
+// The budget ends with the session. Values that are evicted then stay evicted until they are read.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -51,7 +53,7 @@ struct SessionStats {
   std::int64_t evictions = 0;   // of values that were held
   std::int64_t recomputed = 0;  // calls that ran again
   double cost = 0, recomputed_cost = 0;
-  double choosing_us = 0;  // the time, on the clock, of choosing what goes
+  double choosing_us = 0;  // measured microseconds in which the session chose the values to evict
 };
 
 // The budget of a session, in bytes, at least 1. Throws UsageError for another number and while another session is open, and
@@ -71,12 +73,13 @@ struct Session {
   SessionStats stats() const { return memory_budget.stats(); }
 };
 
-// Pins nest. A pinned tensor is resident and never evicted, and neither are tensors that share its bytes. What no session
-// logged is never evicted anyway. Throw TypeError for an undefined or abstract tensor, and MemoryLimitError if an evicted one
-// does not fit.
+// pin() makes the tensor resident. It is not evicted, and neither are tensors that share its bytes, until unpin() was called as
+// often as pin(). Both throw TypeError for an undefined or abstract tensor. pin() throws MemoryLimitError if the tensor is
+// evicted and does not fit into the budget.
 const Tensor& pin(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});
 const Tensor& unpin(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});
-// Evicts the tensor now; it comes back when it is read. Returns whether it went: see above for what never does.
+// Evicts the tensor now. It is computed again when it is read. Returns false if the tensor cannot be evicted, for the reasons
+// above.
 bool drop(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});
 bool is_resident(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});
 

@@ -207,7 +207,7 @@ std::int64_t Tensor::size(int dim) const {
 
 const void* Tensor::data() const {
   refuse_host_read(need(impl_, "data"), "data");
-  if (impl_->storage->block != kNone) return impl_->place_in(detail::expose(*impl_->storage, false, "data", {}));
+  if (impl_->storage->block != kNone) return impl_->place_in(detail::exposed_bytes(*impl_->storage, "data", {}));
   return impl_->resident_data();
 }
 
@@ -218,7 +218,7 @@ void* Tensor::mutable_data(Site site) {
     throw CaptureError(
         error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
   refuse_host_read(*impl_, "mutable_data", site);
-  if (impl_->storage->block != kNone) detail::expose(*impl_->storage, true, "mutable_data", site);
+  detail::before_write(*impl_->storage, "mutable_data", site);
   ++impl_->storage->version;
   impl_->storage->written_at = site;
   impl_->storage->handed_out = true;
@@ -400,10 +400,24 @@ const Tensor& Arg::undefined() {
   return none;
 }
 
-Tensor empty(const Type& type) { return Tensor(detail::new_dense(type)); }
+Tensor empty(const Type& type) {
+  try {
+    return Tensor(detail::new_dense(type));
+  } catch (const MemoryLimitError& error) {
+    throw MemoryLimitError(error_text("empty", error.message(), {}));
+  }
+}
+
+static detail::Storage* storage_for_bytes(const Type& type) {
+  try {
+    return detail::new_storage(type.bytes());
+  } catch (const MemoryLimitError& error) {
+    throw MemoryLimitError(error_text("from_bytes", error.message(), {}));
+  }
+}
 
 Tensor from_bytes(const Type& type, const void* bytes) {
-  detail::Storage* s = detail::new_storage(type.bytes());
+  detail::Storage* s = storage_for_bytes(type);
   if (type.bytes() > 0) std::memcpy(s->data, bytes, static_cast<std::size_t>(type.bytes()));
   return Tensor(detail::new_impl(type, s));
 }

@@ -18,8 +18,8 @@ struct Storage {
   void* data = nullptr;
   std::int64_t bytes = 0;
   Site written_at;
-  bool handed_out = false;         // mutable_data() gave its address to the user, who may keep it and write at any time
-  bool written_elsewhere = false;  // others may write it at any time without a call of an op: a replay that it is bound to
+  bool handed_out = false;                 // mutable_data() gave its address to the user, who may keep it and write at any time
+  std::atomic<std::int32_t> replays{0};    // replays that are bound to it; they write it without a call of an op
   std::atomic<std::int32_t> block{kNone};  // its number in the log of the session (eviction.h); with one, null data is evicted
   std::uint32_t zeros_version = kNoVersion;  // the version at which full() filled all of it with zeros
 
@@ -27,7 +27,7 @@ struct Storage {
   bool known_zeros() const { return zeros_version == version && !handed_out; }
 };
 
-// The address of the storage's bytes, for someone who may keep it and write there: makes evicted bytes resident for good.
+// The address of the storage's bytes, for code that may keep the address: evicted bytes are computed again, and stay.
 void* exposed_bytes(Storage& s);
 
 // The data that only a few tensors have.

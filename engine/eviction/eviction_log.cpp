@@ -109,7 +109,8 @@ void EvictionLog::free_bytes(Block b) noexcept {
   owner_.free(b);
 }
 
-// The cost of the block's call and of the calls for its evicted operands, and theirs. It looks at so many blocks at most.
+// The cost of the block's call, of the calls for its evicted operands, of the calls for their evicted operands, and so on. The
+// walk visits at most kMost blocks.
 double EvictionLog::cost_again(Block b) {
   constexpr std::size_t kMost = 16;
   ++mark_;
@@ -125,7 +126,8 @@ double EvictionLog::cost_again(Block b) {
   return cost;
 }
 
-// The block came or went: resident blocks whose calls need it, or need evicted blocks that need it, cost something else now.
+// Called when a block was evicted or computed again. The costs change of all blocks that are computed from it, directly or
+// through evicted blocks.
 void EvictionLog::forget_costs_after(Block first) noexcept {
   constexpr std::size_t kMost = 16;
   ++mark_;
@@ -152,8 +154,8 @@ double EvictionLog::score(Block b) {
   return known_cost(b) / (entry.size * std::sqrt(now_ - entry.used + now_ / 4));
 }
 
-// Takes the next of the blocks that the last look at all found cheapest, unless it was used or became dearer since.
-// When there is none left, it looks at all again.
+// Returns the block with the smallest score. The last look at all blocks has found several of them (ready_). A block that was
+// used since, or that costs more now, is passed over. When ready_ is empty, all blocks are looked at again.
 Block EvictionLog::cheapest() noexcept {
   for (int looks = 0; looks < 2; ++looks) {
     while (!ready_.empty()) {
@@ -169,7 +171,8 @@ Block EvictionLog::cheapest() noexcept {
   return kNone;
 }
 
-// Finds the blocks with the smallest scores, the smallest last: one, or a few of many, so that looks stay rare.
+// Puts the blocks with the smallest scores into ready_, the smallest score last. Of many candidates it takes several blocks, so
+// that all candidates are seldom looked at.
 void EvictionLog::look_at(const std::vector<Block>& candidates) noexcept {
   const std::size_t most = std::clamp<std::size_t>(candidates.size() / 64, 1, 64);
   const auto before = [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score < b.score : a.block < b.block; };
@@ -197,7 +200,7 @@ std::int64_t EvictionLog::evict_bytes(std::int64_t wanted) noexcept {
     set_resident(b, false);
     chosen_.push_back(b);
   }
-  // The last block may make earlier ones unnecessary: those that cost most stay.
+  // The last block may have more bytes than are still missing. Then earlier blocks stay, the dearest first.
   std::sort(chosen_.begin(), chosen_.end(), [this](Block a, Block b) {
     const double x = calls_[blocks_[a].maker].cost, y = calls_[blocks_[b].maker].cost;
     return x != y ? x > y : a < b;
@@ -283,7 +286,7 @@ void EvictionLog::run_again(Call first) {
 void EvictionLog::let_go(Block b) noexcept {
   BlockEntry& entry = blocks_[b];
   entry.held = false;
-  entry.pins = 0;  // whoever pinned it reached it through the program
+  entry.pins = 0;  // no tensor is left by which the program could read it
   update_candidate(b);
   if (entry.readers.empty()) return drop_unneeded(b);
   if (entry.maker == kNone)
@@ -349,13 +352,13 @@ void EvictionLog::drop_unneeded(Block first) noexcept {
 
 // ---- blocks whose bytes change or that nobody holds ----
 
-// What hangs on the bytes of a block: the calls that read it, or read evicted blocks that nobody holds and that are computed
-// from it, and the results of these calls.
+// The calls that need the bytes of a block to run again, and the results of these calls: calls that read the block, and calls
+// that read evicted blocks which the program does not hold and which are computed from it.
 struct EvictionLog::Dependents {
   std::vector<Call> calls;
-  std::vector<Block> resident;  // they stay, and can be computed again no more
-  std::vector<Block> evicted;   // and held: they must be computed before the bytes go
-  std::vector<Block> between;   // evicted, and held by nobody
+  std::vector<Block> resident;
+  std::vector<Block> evicted;  // and held by the program: they must be computed before the bytes change
+  std::vector<Block> between;  // evicted, and not held by the program
 };
 
 EvictionLog::Dependents EvictionLog::dependents(Block b) {
@@ -380,7 +383,7 @@ EvictionLog::Dependents EvictionLog::dependents(Block b) {
   return of;
 }
 
-// Forgets the calls, so that nothing hangs on their operands.
+// Forgets the calls. Their results cannot be computed again afterwards.
 void EvictionLog::make_independent(const Dependents& of) noexcept {
   std::vector<Block> unread;
   for (Call c : of.calls) {
@@ -430,8 +433,8 @@ void EvictionLog::forget_maker(Block b) noexcept {
   for (Block at : unread) drop_unneeded(at);
 }
 
-// Whether the calls cost more memory than they can save: the blocks that nobody holds and that only these calls read are no
-// smaller than the blocks that the calls could make again, or the calls are very many for so few of these.
+// Whether the calls cost more memory than they can save. That is so if the blocks that only these calls keep in memory have as
+// many bytes as the blocks that the calls can compute again, or if there are very many calls for few such blocks.
 bool EvictionLog::should_forget(const Dependents& of) noexcept {
   if (!of.evicted.empty()) return false;
   if (of.calls.size() > 16 * (of.resident.size() + 64)) return true;
@@ -448,8 +451,9 @@ bool EvictionLog::should_forget(const Dependents& of) noexcept {
   return read >= made;
 }
 
-// A resident block that no call makes and that nobody holds stays only as long as that saves memory: if the blocks that could
-// be computed again with it are no larger, it goes and they stay. They may then be such blocks themselves.
+// Looks at resident blocks that the program does not hold and that no call makes. Such a block stays in memory only for the
+// calls that read it. If these calls cannot save as many bytes, they are forgotten and the block is freed. Their results are
+// then looked at in turn, because no call makes them any more.
 void EvictionLog::settle(std::vector<Block> outside) noexcept {
   while (!outside.empty()) {
     const Block b = outside.back();
@@ -466,9 +470,10 @@ void EvictionLog::settle(std::vector<Block> outside) noexcept {
   }
 }
 
-// A program that makes each value from the last one, as p = p - g, would keep the calls and inputs of all its past: together
-// they may cost more than they save, though none of them does alone. So now and then this looks at what hangs on some of the
-// blocks that nobody holds, first at the oldest.
+// Forgets old calls. A program that computes each value from the value before, as p = p - g, would keep the calls and inputs of
+// all its steps. Together they may cost more memory than they save, even if none of them does alone. So this function looks
+// now and then at four of the blocks that the program does not hold, first at the oldest, and forgets the calls that depend on
+// them if should_forget() says so.
 void EvictionLog::shorten() noexcept {
   let_go_ = kept_bytes_ = 0;
   std::vector<Block> unheld;

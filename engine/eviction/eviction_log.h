@@ -14,8 +14,9 @@
 //     -----------------------------------------------------------      t: time since the block was last used, T: time so far
 //                  bytes^(7/8) * sqrt(t + T/4)
 //
-// The paper's score has bytes * t below the line, and above it also the calls that would need the block. When several blocks go
-// at once, those that the last one made unnecessary stay. tests/bench/README.md compares both on the paper's traces.
+// The paper's score has bytes * t below the line, and above the line also the cost of the evicted blocks that are computed from
+// the block. When several blocks are chosen at once, the last one may free enough alone: then the others stay.
+// tests/bench/README.md compares the costs on traces of the paper with those of published scores.
 //
 // Scores depend on the calls alone, so equal programs evict equally. To choose a block takes time linear in the blocks that can
 // go. An operation on a block takes time linear in the calls that it touches.
@@ -36,12 +37,12 @@ class EvictionLog {
   using Call = std::int32_t;
   static constexpr std::int32_t kNone = -1;
 
-  // Whoever owns the bytes of the blocks.
+  // The owner has the bytes of the blocks, and can run the calls. The log calls these functions.
   class Owner {
    public:
-    // The bytes of a block go. The block stays in the log.
+    // Frees the bytes of a block. The block stays in the log.
     virtual void free(Block b) noexcept = 0;
-    // Nothing needs the block any more, and it is not resident, or the log is closed. Its number may be used again.
+    // The log forgets the block, and may use its number again. Either the block is not resident, or the log is closed.
     virtual void forget(Block b) noexcept = 0;
     virtual void forget_call(Call c) noexcept = 0;
     // Computes these results of the call again; its operands are resident and locked. May evict other blocks. If it throws, no
@@ -70,15 +71,15 @@ class EvictionLog {
   // A pinned block is never evicted, until it is unpinned as often. To unpin a block without pins does nothing.
   void pin(Block b) noexcept;
   void unpin(Block b) noexcept;
-  // Makes the block resident, by running calls again, and notes its use. What has run when an owner's run() throws stays
-  // resident.
+  // Makes the block resident by running calls again, and notes that it is used now. If the owner's run() throws, the blocks
+  // that were computed before stay resident.
   void read(Block b);
   // Frees blocks with the smallest scores that have so many bytes together. Returns their bytes, fewer if no more can go.
   std::int64_t evict_bytes(std::int64_t wanted) noexcept;
   // Frees this block, if it can go now.
   bool evict(Block b) noexcept;
-  // The block's bytes are about to change. Held blocks that could be computed again only from its bytes are made resident
-  // first; calls that read it are forgotten, and so is the call that made it. So it is never evicted afterwards.
+  // Called before the bytes of the block change. Makes the evicted and held blocks resident that are computed from its bytes.
+  // Then it forgets the calls that read the block and the call that made it, so the block is never evicted afterwards.
   void before_write(Block b);
 
   // Forgets all calls and blocks, and frees the blocks that nobody holds; those that are held stay where they are. Does nothing
@@ -132,7 +133,7 @@ class EvictionLog {
   // Small blocks go only when no large one can: there are many of them, and they free little.
   enum Size { large, small };
   static constexpr std::int64_t kSmallBlock = 256;  // bytes
-  // A block that was among the cheapest, and what its score was made of.
+  // A block with one of the smallest scores, and the time and the cost from which the score was computed.
   struct Ready {
     double score;
     Block block;

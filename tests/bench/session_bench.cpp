@@ -2,10 +2,13 @@
 //
 //     session_bench [--rounds 7]
 //
-// Each round runs a training step in every way, in turn: without a session, in a session whose budget holds everything (what
-// the log of calls costs), and in sessions at parts of the memory in between. Columns: the median time of a step over that
-// without a session; the cost of the calls that ran again, by the cost model; and the share of the step's time in which what
-// goes is chosen.
+// Each round runs one training step without a session, one in a session whose budget is large enough to evict nothing (its
+// extra time is the time of logging), and one in a session for each smaller budget. A budget is a part of the bytes between
+// those held before the step and those held at the peak of the step. Columns: the median time of a step; this time divided by
+// the time without a session; the cost of the step with the calls that ran again, divided by the cost without them, by the cost
+// model; and the share of the time in which the session chose the values to evict.
+#include <tapedeck/tests/engine/eager/resnet1202.h>
+
 #include <tapedeck/tapedeck.h>
 
 #include <fmt/format.h>
@@ -22,24 +25,6 @@
 namespace {
 
 using namespace tapedeck;
-
-struct ResNet1202 : Module {
-  Conv2d first;
-  std::deque<Conv2d> convs;
-  std::deque<BatchNorm> norms;
-  Linear last;
-  ResNet1202() : first(*this, "first", 3, 16, 3, Padding(1)), last(*this, "last", 16, 10) {
-    for (int i = 0; i < 1200; ++i) {
-      convs.emplace_back(*this, "conv" + std::to_string(i), 16, 16, 3, Padding(1));
-      norms.emplace_back(*this, "norm" + std::to_string(i), 16);
-    }
-  }
-  Tensor forward(const Tensor& x) {
-    Tensor h = relu(first(x));
-    for (std::size_t i = 0; i < convs.size(); i += 2) h = relu(add(h, norms[i + 1](convs[i + 1](relu(norms[i](convs[i](h)))))));
-    return last(mean(h, {2, 3}));
-  }
-};
 
 struct Perceptron : Module {
   std::deque<Linear> layers;
@@ -118,7 +103,7 @@ void measure(const char* name, const std::function<void()>& step, int rounds) {
 int main(int argc, char** argv) {
   const int rounds = argc == 3 ? std::max(1, std::atoi(argv[2])) : 7;
   manual_seed(1);
-  ResNet1202 resnet;
+  test::ResNet1202 resnet(16);
   Sgd sgd(resnet.parameters(), {.lr = 0.01});
   const Tensor images = normal({8, 3, 16, 16}), labels = tensor({1, 2, 3, 4, 5, 6, 7, 8}, DType::i32);
   measure(

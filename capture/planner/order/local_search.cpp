@@ -33,7 +33,8 @@ class Climber {
  private:
   bool tired() const { return work_ > climb_.work || (climb_.cancel && climb_.cancel->load()); }
 
-  // In a large order a window that is looked at in vain may be long, and as many are as values are alive.
+  // In a large order a window may be long, and there is a window for each live value. So windows count as work even if they
+  // lead to no better order.
   void count_if_large(std::int64_t work) {
     if (p_.item_count() > kLarge) work_ += work;
   }

@@ -110,7 +110,7 @@ class GreedyChooser {
     return false;
   }
 
-  // Choices since the walk may have closed the gap, or moved the peak out of it.
+  // A choice after the walk may have closed the gap, or may have moved the peak out of it.
   bool is_at_peak(const Gap& gap) const {
     if (gap.from > peak_.stage || gap.to <= peak_.stage) return false;
     const Schedule::Presence p = schedule_.presence(gap.value, gap.from);

@@ -160,7 +160,7 @@ Graph marked(Graph graph) {
   return graph;
 }
 
-// The marks of the program made the plan, but they do not ask again for what the other choice leaves out.
+// The plan honours the marks of the program. The price of another choice is computed without these marks.
 TEST(ValuePrices, OfTheOtherChoiceAloneHoldForMarkedPrograms) {
   Priced priced;
   for (unsigned seed = 1; seed <= 6; ++seed)

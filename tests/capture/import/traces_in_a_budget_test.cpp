@@ -1,9 +1,8 @@
-// Traces of eager programs (simrd) inside a memory budget: the log of eager sessions evicts and computes again what the traced
-// program would have had to, call by call, with the bytes and the times of the trace. So the costs are those of the machine
-// that was traced, and they do not depend on ours.
+// Runs the log of eager sessions on traces of eager programs (simrd), with the bytes and the times of the trace. No kernel
+// runs, so the results do not depend on the machine.
 //
-// The limits are the least overheads of all heuristics of DTR's simulator on the same traces, as
-// ../shared/references/rematerialization.md has them; `more` is by how much ours are above.
+// `overhead` is the least overhead of all heuristics of DTR's simulator on the same trace, from
+// ../shared/references/rematerialization.md. Our overhead may exceed it by `more`, and by half of its last digit.
 #include <tapedeck/capture/formats/gzip.h>
 #include <tapedeck/capture/import/simrd_lines.h>
 #include <tapedeck/engine/eviction/eviction_log.h>
@@ -25,7 +24,7 @@ using Block = EvictionLog::Block;
 
 struct NoRoom {};
 
-// The bytes of a budget, without any bytes.
+// An owner of blocks that counts their bytes and allocates no memory.
 class Budget final : public EvictionLog::Owner {
  public:
   EvictionLog log{*this};
@@ -49,7 +48,7 @@ class Budget final : public EvictionLog::Owner {
   }
 };
 
-// A traced program as it runs. Names stand for storages, and storages for the block that has their bytes now.
+// Runs the lines of a trace. A name stands for a storage, and a storage for the block that has its bytes now.
 class TracedProgram {
  public:
   TracedProgram(const std::vector<TraceLine>& lines, Budget& memory) : lines_(lines), memory_(memory) {}
@@ -149,7 +148,7 @@ class TracedProgram {
       define(line.results[k], aliases[k] < 0 ? new_storage(made[next++]) : args[static_cast<std::size_t>(aliases[k])]);
   }
 
-  // A write in place, as the paper treats it: a new value, and the old one goes.
+  // A write in place. As in the paper, it makes a new value, and the program lets go of the old value.
   void mutate(const TraceLine& line) {
     std::vector<std::size_t> written;
     std::vector<std::int64_t> bytes;
@@ -189,7 +188,8 @@ struct Limit {
 
 void check(const std::string& name, std::int64_t megabytes, const std::vector<Limit>& limits) {
   const std::string path = TAPEDECK_SHARED_DIR "/data/simrd/" + name + ".log.gz";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
+  if (!std::filesystem::exists(path))
+    GTEST_SKIP() << "this test reads a trace of shared data, and " << path << " does not exist";
   const std::vector<TraceLine> lines = lines_of(path);
   Budget all;
   TracedProgram(lines, all).run();

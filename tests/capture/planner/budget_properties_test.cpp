@@ -145,7 +145,7 @@ Program program_of(unsigned seed) {
 
 // ---- what must hold ----
 
-// The plan's graph without one clone: its readers read the run before it, and clones that nobody reads then go too.
+// The plan's graph without one clone. Its readers read the run before it. Clones that no node reads then are removed, too.
 Graph without_clone(const Graph& from, NodeId clone, const std::map<ValueId, ValueId>& run_before) {
   Graph g = from;
   for (Node& node : g.nodes) node.n_after = 0;  // order edges say when a clone runs
@@ -340,8 +340,9 @@ TEST_P(BudgetProperties, Hold) {
     with_spare_clones += under.with_spare_clones();
   }
   EXPECT_GT(plans, static_cast<int>(kPrograms / kShards / 5)) << "the budgets make a difference";
-  // Not none, because the shorter graph is planned from nothing here. The search for offsets may then find room that it missed
-  // before, and the clone of a view, which the planner copies where readers of the original need that, may be no copy.
+  // Some plans fit without one of their clones, for two reasons. The shorter graph is planned anew here, and the search for
+  // offsets may find room that it missed before. And the planner may copy the clone of a view for the readers of the original,
+  // while the shorter graph needs no copy.
   fmt::print("{} different plans, {} clones; {} plans that fit without one of them\n", plans, clones, with_spare_clones);
   EXPECT_LE(with_spare_clones, plans / 25 + 1);
   EXPECT_GT(clones, static_cast<int>(kPrograms / kShards / 5));

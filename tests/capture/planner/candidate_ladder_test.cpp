@@ -68,7 +68,7 @@ TEST(CandidateLadder, ALargerBudgetNeverCostsMore) {
   EXPECT_GT(plans.begin()->second.cost_us, plans.rbegin()->second.cost_us);
   EXPECT_FALSE(search.plan(search.floor() - 1).feasible);
 
-  // What was asked before changes no answer.
+  // The plan for a budget is the same, whatever other budgets were asked for before it.
   options.budget = std::next(plans.begin(), 5)->first;
   expect_same_plan(make_plan(graph, options), plans.at(options.budget));
 }

@@ -1,4 +1,4 @@
-// Tests that the floor, and with it the budgets that can be met, do not depend on where microseconds come from.
+// Tests that the floor does not depend on the source of the microseconds, so the budgets that can be met do not either.
 #include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
@@ -13,7 +13,7 @@
 namespace tapedeck {
 namespace {
 
-// The same graph, each opaque node at another cost.
+// The same graph with random costs of its opaque nodes.
 Graph at_random_costs(const Graph& graph, unsigned seed) {
   std::mt19937 random(seed);
   const std::string text = print(graph), key = "us=";
@@ -26,7 +26,7 @@ Graph at_random_costs(const Graph& graph, unsigned seed) {
   return parse(changed + text.substr(done));
 }
 
-// A program with no shape: each node reads a few of the last ones.
+// A random graph. Each node reads a few of the nodes before it.
 Graph tangle(unsigned seed, int nodes) {
   std::mt19937 random(seed);
   std::string text = "graph g(%n0: u8[9]) {\n", last;

@@ -206,18 +206,28 @@ TEST(Capture, OneTensorAsTwoInputsStaysTwoInputs) {
   EXPECT_EQ(run_eagerly(captured.graph, {tensor({5, 5}), tensor({1, 2})}, {}).outputs[0].to_vector<float>(), (Floats{4, 3}));
 }
 
+// Two weights with equal values. An eager step has used `eager`. A step that uses `w` afterwards draws the same random numbers.
+struct EagerTwin {
+  const Tensor x = tensor({3, 4});
+  Tensor eager = tensor({1, 2}), w = tensor({1, 2});
+
+  template <class Step>
+  explicit EagerTwin(const Step& step) {
+    eager.requires_grad(true);
+    w.requires_grad(true);
+    manual_seed(1);
+    backward(step(x, eager));
+    manual_seed(1);
+  }
+};
+
 // A checkpoint region also recomputes values that need no gradient.
 TEST(Capture, CheckpointWithPartsThatNeedNoGradient) {
   auto step = [](const Tensor& x, const Tensor& w) {
     return sum(checkpoint([&] { return where(less(uniform({2}), 0.5), relu(x * 2) * w, exp(w)); }));
   };
-  const Tensor x = tensor({3, 4});
-  Tensor eager = tensor({1, 2}), w = tensor({1, 2});
-  eager.requires_grad(true);
-  w.requires_grad(true);
-  manual_seed(1);
-  backward(step(x, eager));
-  manual_seed(1);
+  const EagerTwin twin(step);
+  const Tensor &x = twin.x, &eager = twin.eager, &w = twin.w;
   Capture capture("step");
   backward(step(capture.input("x", x), w));
   capture.output("g", w.grad());
@@ -226,7 +236,7 @@ TEST(Capture, CheckpointWithPartsThatNeedNoGradient) {
   EXPECT_TRUE(bit_equal(run_eagerly(captured.graph, {x}, captured.state).outputs[0], eager.grad()));
 }
 
-// Ops of keep_here() are in no region, so the strategy `regions` makes only what is around them again.
+// Ops inside keep_here() are in no region, so the strategy `regions` computes only the ops around them again.
 TEST(Capture, KeepHereStaysOutOfTheRegion) {
   auto step = [](const Tensor& x, const Tensor& w) {
     return sum(checkpoint([&] {
@@ -234,13 +244,8 @@ TEST(Capture, KeepHereStaysOutOfTheRegion) {
       return exp(sigmoid(kept)) * w;
     }));
   };
-  const Tensor x = tensor({3, 4});
-  Tensor eager = tensor({1, 2}), w = tensor({1, 2});
-  eager.requires_grad(true);
-  w.requires_grad(true);
-  manual_seed(1);
-  backward(step(x, eager));
-  manual_seed(1);
+  const EagerTwin twin(step);
+  const Tensor &x = twin.x, &eager = twin.eager, &w = twin.w;
   Capture capture("step");
   const Tensor loss = step(capture.input("x", x), w);
   backward(loss);
@@ -260,7 +265,7 @@ TEST(Capture, KeepHereStaysOutOfTheRegion) {
 
 // ---- marks for single values ----
 
-// By name of the op: what the program asks of the first node of it.
+// The mark of the first node with this op.
 NodeWish wish_of(const Graph& graph, const std::string& op) {
   for (const Node& node : graph.nodes)
     if (node.op->name == op) return node.origin.wish;

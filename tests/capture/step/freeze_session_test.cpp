@@ -1,6 +1,9 @@
-// freeze(): the step of an eager session as a plan within the same budget, in which no more runs again than in the session.
+// Tests freeze(): the plan meets the budget of the session, and its nodes that run again cost no more than the calls that ran
+// again in the session.
 #include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/capture/step/freeze_session.h>
+#include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
@@ -95,6 +98,33 @@ TEST(FreezeSession, TheCapturedStepHasTheGraphThatACaptureWithoutASessionHas) {
   for (std::size_t n = 0; n < without.graph.nodes.size(); ++n)
     ASSERT_EQ(frozen.captured.graph.nodes[n].op, without.graph.nodes[n].op) << n;
   EXPECT_EQ(frozen.captured.state.size(), without.state.size());
+}
+
+// A replay writes the parameter to which it is bound, and no op of the engine tells the session so.
+TEST(FreezeSession, ValuesComputedFromAParameterThatAReplayWritesAreRight) {
+  Tensor w = tensor({1, 2, 3, 4});
+  Session session{.memory_budget = kUnlimited};
+  const Tensor before = exp(w);
+  const std::vector<float> old = before.to_vector<float>();
+  EXPECT_TRUE(drop(before));
+  {
+    CapturedStep step = capture([&](const std::vector<Tensor>& in) {
+      add_(w, in[0]);
+      return std::vector<Tensor>{sum(w)};
+    });
+    for (int i = 0; i < 4; ++i) step({tensor({1, 1, 1, 1})});
+    EXPECT_GT(step.replays(), 0);
+    EXPECT_EQ(before.to_vector<float>(), old);
+    const Tensor during = exp(w);
+    EXPECT_FALSE(drop(during)) << "the replay may write w at any time";
+    const std::vector<float> values = during.to_vector<float>();
+    step({tensor({1, 1, 1, 1})});
+    EXPECT_EQ(during.to_vector<float>(), values);
+  }
+  const Tensor after = exp(w);
+  const std::vector<float> values = after.to_vector<float>();
+  EXPECT_TRUE(drop(after)) << "no replay is bound to w any more";
+  EXPECT_EQ(after.to_vector<float>(), values);
 }
 
 }  // namespace

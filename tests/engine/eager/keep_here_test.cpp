@@ -32,7 +32,7 @@ Tensor made(std::uint64_t seed) {
 
 // ---- random programs ----
 
-// What opens around ops.
+// The scopes that a random program opens around ops.
 enum class Scope { none, region, kept };
 
 // A program of ops in randomly nested regions and keep_here() stretches. Programs with and without scopes run the same ops.

@@ -1,5 +1,5 @@
-// Random programs with gradients and threads inside a memory budget: the same bits as without. A session opens and closes
-// anywhere, so in the middle of a tape too.
+// Runs random programs with gradients and threads inside a memory budget and without, and compares the bits. Sessions open and
+// close anywhere, also in the middle of a tape.
 #include <tapedeck/engine/eager/checkpoint.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
@@ -176,7 +176,7 @@ TEST(SessionPrograms, ProgramsWithGradientsHaveTheSameBits) {
   EXPECT_GT(met, test::seeds(100) * 3 / 2);
 }
 
-// What a thread computes from tensors that all threads read.
+// The values that a thread computes from tensors which all threads read.
 Values run_on_shared(unsigned seed, const std::vector<Tensor>& shared) {
   const NoGrad no_grad;
   std::mt19937 random(seed);

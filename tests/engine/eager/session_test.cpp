@@ -1,4 +1,5 @@
-// Eager code inside a memory budget: the same bits as without, the budget held, and what is never evicted.
+// Tests eager code inside a memory budget: it has the same bits as without, it stays within the budget, and some values are
+// never evicted.
 #include <tapedeck/engine/eager/checkpoint.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
@@ -8,6 +9,7 @@
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/ops/ops.h>
 
+#include <tapedeck/tests/engine/eager/resnet1202.h>
 #include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/tests/engine/seeds.h>
 
@@ -94,25 +96,6 @@ TEST(Session, TrainingHasTheSameBitsInsideEveryBudgetAndTheBudgetHolds) {
   }
 }
 
-// The residual net of 1,202 layers: a convolution, 600 blocks of two, a product.
-struct ResNet1202 : Module {
-  Conv2d first;
-  std::deque<Conv2d> convs;
-  std::deque<BatchNorm> norms;
-  Linear last;
-  ResNet1202() : first(*this, "first", 3, 4, 3, Padding(1)), last(*this, "last", 4, 10) {
-    for (int i = 0; i < 1200; ++i) {
-      convs.emplace_back(*this, "conv" + std::to_string(i), 4, 4, 3, Padding(1));
-      norms.emplace_back(*this, "norm" + std::to_string(i), 4);
-    }
-  }
-  Tensor forward(const Tensor& x) {
-    Tensor h = relu(first(x));
-    for (std::size_t i = 0; i < convs.size(); i += 2) h = relu(add(h, norms[i + 1](convs[i + 1](relu(norms[i](convs[i](h)))))));
-    return last(mean(h, {2, 3}));
-  }
-};
-
 struct Trained {
   std::vector<Tensor> values;
   SessionStats stats;
@@ -120,7 +103,7 @@ struct Trained {
 
 Trained train_resnet1202(std::int64_t budget) {
   manual_seed(5);
-  ResNet1202 net;
+  test::ResNet1202 net(4);
   Sgd optimizer(net.parameters(), {.lr = 0.01});
   Session session{.memory_budget = budget};
   Trained run;
@@ -319,6 +302,15 @@ TEST(Session, EveryWayToReadOrWriteNamesItselfWhenTheBudgetCannotBeMet) {
   EXPECT_TRUE(bit_equal(y, exp(x))) << "the program goes on";
 }
 
+TEST(Session, ATensorOfNumbersThatDoesNotFitNamesItsFunction) {
+  const std::vector<float> values(1 << 18);
+  const std::int64_t base = bytes_before();
+  Session session{.memory_budget = base + 200_KiB};
+  EXPECT_NE(testing::message_of<MemoryLimitError>([&] { from_vector(values, {1 << 18}); }).find("[from_bytes]"),
+            std::string::npos);
+  EXPECT_NE(testing::message_of<MemoryLimitError>([] { empty({DType::f32, {1 << 18}}); }).find("[empty]"), std::string::npos);
+}
+
 TEST(Session, RefusesASecondSessionAndABudgetBelowWhatIsHeld) {
   const Tensor x = normal({256, 256});
   EXPECT_NE(testing::message_of<MemoryLimitError>([] { Session s{.memory_budget = 1_KiB}; }).find("session_test.cpp"),
@@ -385,7 +377,8 @@ TEST(Session, AnInputThatTheProgramLetsGoStaysAsLongAsItSavesMemory) {
   EXPECT_FALSE(drop(s)) << "its input is larger than it, and went";
 }
 
-// Training without writes in place: each parameter is a new tensor made from the last one. The losses stay, and so do sums.
+// Training without writes in place: each step computes a new tensor for each parameter. The program keeps all losses and their
+// sum.
 std::int64_t bytes_held_after(int steps) {
   manual_seed(3);
   const NoGrad no_grad;
@@ -408,7 +401,7 @@ TEST(Session, ALongTrainingWithoutWritesInPlaceKeepsNoneOfItsPast) {
   EXPECT_LE(bytes_held_after(1000), without + 64_KB);
 }
 
-// Random programs of whole tensors: ops, views, writes in place, drops and tensors that end, in a budget and without.
+// Random programs with ops, views, writes in place, drops, and tensors that the program lets go.
 std::vector<std::vector<float>> random_program(unsigned seed, bool drops) {
   const NoGrad no_grad;
   std::mt19937 random(seed);

@@ -1,5 +1,5 @@
-// The log against an owner whose blocks hold one number each. A call's result is a hash of its operands' numbers at the time of
-// the call. Whatever is evicted, written and let go, a block that is held must read as if nothing had ever been evicted.
+// Tests the log with an owner whose blocks hold one number each. The result of a call is a hash of the numbers of its operands.
+// A block that the program holds must have the number that it would have if no block had ever been evicted.
 #include <tapedeck/engine/eviction/eviction_log.h>
 
 #include <tapedeck/tests/engine/seeds.h>
@@ -175,7 +175,7 @@ TEST(EvictionLog, AWriteFirstBringsBackWhatIsComputedFromTheOldBytes) {
   EXPECT_EQ(n.read(d), new_d);
 }
 
-// p = update(p, gradient(p)), for ever: the log keeps no old p.
+// A loop of p = update(p, gradient(p)): the log keeps no old p.
 TEST(EvictionLog, AChainOfUpdatesKeepsNeitherOldBlocksNorTheirCalls) {
   Numbers n;
   Block p = n.outside(100, 1);
@@ -229,7 +229,7 @@ TEST(EvictionLog, ClosesOnceAllThatIsHeldIsResident) {
   EXPECT_TRUE(n.log.empty());
 }
 
-// What a program that never evicts would hold.
+// A block that the program holds, and the number that it must have.
 struct Held {
   Block block;
   std::uint64_t number;
