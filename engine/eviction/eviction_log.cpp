@@ -162,24 +162,25 @@ Block EvictionLog::cheapest() noexcept {
       const Ready at = ready_.back();
       ready_.pop_back();
       const BlockEntry& entry = blocks_[at.block];
-      const bool may_go = entry.candidate != kNone && entry.locks == 0 && entry.used == at.used;
+      const bool may_go = entry.candidate != kNone && entry.locks == 0 && entry.awaited <= at.awaited && entry.used == at.used;
       if (may_go && known_cost(at.block) <= at.cost) return at.block;
     }
-    look_at(candidates_[large]);
-    if (ready_.empty()) look_at(candidates_[small]);
+    look_at(candidates_[large], false);
+    if (ready_.empty()) look_at(candidates_[small], false);
+    if (ready_.empty()) look_at(candidates_[large], true);
   }
   return kNone;
 }
 
 // Puts the blocks with the smallest scores into ready_, the smallest score last. Of many candidates it takes several blocks, so
 // that all candidates are seldom looked at.
-void EvictionLog::look_at(const std::vector<Block>& candidates) noexcept {
+void EvictionLog::look_at(const std::vector<Block>& candidates, bool awaited) noexcept {
   const std::size_t most = std::clamp<std::size_t>(candidates.size() / 64, 1, 64);
   const auto before = [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score < b.score : a.block < b.block; };
   for (Block b : candidates) {
     const BlockEntry& entry = blocks_[b];
-    if (entry.locks > 0) continue;
-    const Ready at{score(b), b, entry.used, entry.cost};
+    if (entry.locks > 0 || (entry.awaited > 0 && !awaited)) continue;
+    const Ready at{score(b), b, entry.used, entry.cost, entry.awaited};
     if (ready_.size() == most) {
       if (!before(at, ready_.front())) continue;
       std::pop_heap(ready_.begin(), ready_.end(), before);
@@ -239,25 +240,43 @@ void EvictionLog::read(Block b) {
   blocks_[b].used = now_;
 }
 
-// A call that waits for its operands. Those before `next` are resident and locked.
+// A call that waits for its operands. The operands in `order` before `next` are resident and locked.
 struct EvictionLog::Frame {
   Call call;
+  std::vector<Block> order;
   std::size_t next = 0;
 };
 
+// Evicted operands come first, the dearest before the others, so that few blocks are locked while an operand is computed. The
+// resident operands are locked last. Until then they are awaited: they are evicted only if no other block can be, and are then
+// computed again.
+EvictionLog::Frame EvictionLog::wait_for_operands(Call c) {
+  Frame frame{c, calls_[c].operands};
+  for (Block b : frame.order) ++blocks_[b].awaited;
+  if (frame.order.size() < 2) return frame;
+  std::vector<std::pair<double, Block>> costs;
+  for (Block b : frame.order) costs.push_back({blocks_[b].resident ? 0 : known_cost(b), b});
+  std::stable_sort(costs.begin(), costs.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  for (std::size_t i = 0; i < costs.size(); ++i) frame.order[i] = costs[i].second;
+  return frame;
+}
+
 void EvictionLog::run_again(Call first) {
-  std::vector<Frame> waiting{{first}};
+  std::vector<Frame> waiting;
+  waiting.push_back(wait_for_operands(first));
   std::vector<Block> wanted;
   const auto unlock_operands = [this](const Frame& frame) {
-    for (std::size_t i = 0; i < frame.next; ++i) unlock(calls_[frame.call].operands[i]);
+    for (Block b : frame.order) --blocks_[b].awaited;
+    for (std::size_t i = 0; i < frame.next; ++i) unlock(frame.order[i]);
   };
   try {
     while (!waiting.empty()) {
       Frame& top = waiting.back();
       const CallEntry& call = calls_[top.call];
-      while (top.next < call.operands.size() && blocks_[call.operands[top.next]].resident) lock(call.operands[top.next++]);
-      if (top.next < call.operands.size()) {
-        waiting.push_back({blocks_[call.operands[top.next]].maker});
+      while (top.next < top.order.size() && blocks_[top.order[top.next]].resident) lock(top.order[top.next++]);
+      if (top.next < top.order.size()) {
+        const Call maker = blocks_[top.order[top.next]].maker;
+        waiting.push_back(wait_for_operands(maker));
         continue;
       }
       wanted.clear();

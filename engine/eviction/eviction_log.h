@@ -116,6 +116,7 @@ class EvictionLog {
     double cost = -1;  // above the line of the score; negative: not known
     Call maker = kNone;
     std::int32_t locks = 0, pins = 0;
+    std::int32_t awaited = 0;        // calls that wait for other operands and will read it then
     std::int32_t candidate = kNone;  // its place in the list of candidates
     std::uint64_t mark = 0;          // the last walk over the log that met it
     bool held = false, resident = false, alive = false;
@@ -133,11 +134,12 @@ class EvictionLog {
   // Small blocks go only when no large one can: there are many of them, and they free little.
   enum Size { large, small };
   static constexpr std::int64_t kSmallBlock = 256;  // bytes
-  // A block with one of the smallest scores, and the time and the cost from which the score was computed.
+  // A block with one of the smallest scores, and its time, cost and waiting calls when the score was computed.
   struct Ready {
     double score;
     Block block;
     double used, cost;
+    std::int32_t awaited;
   };
 
   Block new_block(std::int64_t bytes);
@@ -150,12 +152,13 @@ class EvictionLog {
   void set_resident(Block b, bool resident) noexcept;
   void free_bytes(Block b) noexcept;
   Block cheapest() noexcept;
-  void look_at(const std::vector<Block>& candidates) noexcept;
+  void look_at(const std::vector<Block>& candidates, bool awaited) noexcept;
   void update_candidate(Block b) noexcept;
   void retire(Block b) noexcept;
   void drop_unneeded(Block first) noexcept;
   void drop_call(Call c, std::vector<Block>* unread) noexcept;
   void release_operands(Call c, std::vector<Block>* unread) noexcept;
+  Frame wait_for_operands(Call c);
   void run_again(Call c);
   void settle(std::vector<Block> outside) noexcept;
   bool keeps_many_bytes() const { return kept_bytes_ > counts_.resident_bytes / 8; }

@@ -133,6 +133,27 @@ TEST(Session, ANetOf1202LayersTrainsInAFixedBound) {  // T85
   EXPECT_LT(bounded.stats.recomputed_cost, bounded.stats.cost);
 }
 
+// Each gradient needs the next gradient and a value of the forward pass. To compute an evicted gradient again takes both
+// chains, but must not keep one value for each layer on the way.
+TEST(Session, AChainOfGradientsIsComputedAgainInLittleMemory) {
+  const auto gradient = [](std::int64_t budget) {
+    manual_seed(1);
+    Tensor w = normal({64, 64});
+    w.requires_grad(true);
+    Tensor h = normal({128, 64});
+    Session session{.memory_budget = budget};
+    for (int i = 0; i < 12; ++i) h = tanh(matmul(h, w));
+    backward(sum(h));
+    EXPECT_LE(session.stats().peak_bytes, budget);
+    return w.grad();
+  };
+  const Tensor expected = gradient(kUnlimited);
+  for (const std::int64_t kib : {360, 330, 300, 270, 250}) {
+    SCOPED_TRACE(kib);
+    EXPECT_TRUE(bit_equal(gradient(bytes_before() + kib * 1_KiB), expected));
+  }
+}
+
 TEST(Session, ADroppedTensorIsComputedAgainWhenItIsRead) {  // T84
   const Tensor x = normal({64, 64});
   Session session{.memory_budget = kUnlimited};
