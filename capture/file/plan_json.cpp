@@ -94,8 +94,24 @@ void describe(V&& field, std::type_identity<Decision>) {
 }
 
 template <class V>
+void describe(V&& field, std::type_identity<Wish>) {
+  field("kind", &Wish::kind);
+  field("pattern", &Wish::pattern);
+}
+
+template <class V>
+void describe(V&& field, std::type_identity<PlanRequest>) {
+  field("strategy", &PlanRequest::strategy);
+  field("recorded_order", &PlanRequest::recorded_order);
+  field("wishes", &PlanRequest::wishes);
+  field("segment_us", &PlanRequest::segment_us);
+  field("parallel_peak", &PlanRequest::parallel_peak);
+}
+
+template <class V>
 void describe(V&& field, std::type_identity<Plan>) {
   field("level", &Plan::level);
+  field("asked", &Plan::asked);
   field("strategy", &Plan::strategy);
   field("order", &Plan::order);
   field("feasible", &Plan::feasible);
@@ -135,6 +151,8 @@ concept Record = requires(T r) {
   describe([](auto...) {}, std::type_identity<T>{});
 };
 
+const char* wish_kind_name(WishKind kind) { return kind == WishKind::keep ? "keep" : "recompute"; }
+
 constexpr const char* kWhereNames[] = {"nowhere", "arena", "input", "state", "constant", "output"};
 
 // ---- writing ----
@@ -150,6 +168,7 @@ void put(JsonWriter& json, Where where) { json.value(kWhereNames[static_cast<int
 void put(JsonWriter& json, Reason reason) { json.value(reason_name(reason)); }
 void put(JsonWriter& json, SegmentEnd end) { json.value(segment_end_name(end)); }
 void put(JsonWriter& json, OptimizationLevel level) { json.value(level_name(level)); }
+void put(JsonWriter& json, WishKind kind) { json.value(wish_kind_name(kind)); }
 
 void put(JsonWriter& json, const Type& type) {  // ["f32",64,10]
   json.open('[').value(dtype_name(type.dtype));
@@ -297,6 +316,7 @@ void get(JsonValue json, SegmentEnd& end) { get_named(json, segment_end_name, Se
 void get(JsonValue json, OptimizationLevel& level) {
   get_named(json, level_name, OptimizationLevel::all, "level of optimization", level);
 }
+void get(JsonValue json, WishKind& kind) { get_named(json, wish_kind_name, WishKind::recompute, "kind of wish", kind); }
 
 DType get_dtype(std::string_view name) {
   for (int d = 0; d < kDTypeCount; ++d)

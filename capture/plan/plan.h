@@ -22,6 +22,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/optimization_level.h>
+#include <tapedeck/capture/plan/wishes.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/kernels/export.h>
@@ -131,6 +132,17 @@ struct Decision {
   std::string reason;                // one sentence
 };
 
+// What a plan was asked for besides its budget, where no other field of the plan says so. Names stand for strategies, because a
+// program may register its own.
+struct PlanRequest {
+  std::string strategy = "auto";  // as strategy_named() takes it
+  bool recorded_order = false;    // no other order of nodes was looked for
+  std::vector<Wish> wishes;       // without those that the program itself states
+  double segment_us = 50;
+  double parallel_peak = 1.15;
+  bool operator==(const PlanRequest&) const = default;
+};
+
 struct Plan {
   Graph graph;                     // planned: clones in place, in execution order
   std::vector<Placement> values;   // by value
@@ -149,6 +161,7 @@ struct Plan {
   std::vector<std::string>
       unchanged_state;  // names of state that the captured graph updates with its own value: no node writes it
 
+  PlanRequest asked;
   bool feasible = true;
   std::string infeasible_reason;                     // names the floor, and the node and the tensors that set the floor
   OptimizationLevel level = OptimizationLevel::all;  // the passes that ran before planning

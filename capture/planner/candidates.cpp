@@ -17,7 +17,7 @@ namespace {
 bool sets_floor(const StrategyEntry& s) { return s.choose && s.automatic && s.taken_for == TakenFor::budget; }
 
 std::vector<const StrategyEntry*> strategies_to_ask(const Planning& p) {
-  const bool for_budgets = p.effort.looks_for_floor() && p.look_for == LookFor::budgets;
+  const bool for_budgets = p.effort.looks_for_floor() && p.look_for != LookFor::floor;
   std::vector<const StrategyEntry*> asked;
   for (const StrategyEntry* s : all_strategies()) {
     if (!s->choose || (!s->automatic && s != find_strategy(p.options.strategy))) continue;
@@ -89,7 +89,7 @@ void add_candidates(Order* order, Planning* p) {
 void rematerialize(Planning* p) {
   check_strategy(*p);
   for (const auto& order : p->orders) add_candidates(order.get(), p);
-  if (!p->effort.looks_for_floor()) return;
+  if (!p->effort.looks_for_floor() || p->look_for == LookFor::draft) return;
   improve_in_turn(p);
   improve_by_search(p);
 }

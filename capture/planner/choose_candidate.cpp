@@ -68,6 +68,7 @@ std::size_t most_searched(const Planning& p) { return p.step_size().nodes > kLar
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
 // searched, too. Costs play no part.
 std::int64_t find_floor(Planning* p) {
+  if (p->look_for == LookFor::draft) return least_peak_by(runs_of, counts_for_floor, p).peak;
   std::int64_t floor = p->layouts.searched_peak(least_peak_by(runs_of, counts_for_floor, p));
   const auto may_be_lower = [&](const Candidate& c) { return counts_for_floor(c) && c.live_peak < floor; };
   const std::vector<Candidate*> lowest = sorted_by(live_peak_of, may_be_lower, &p->candidates);

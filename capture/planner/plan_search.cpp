@@ -13,8 +13,12 @@ namespace tapedeck {
 
 namespace {
 
-PlanOptions checked(PlanOptions options) {
+PlanOptions checked(PlanOptions options, SearchEffort effort) {
   check_options(options);
+  if (effort == SearchEffort::draft) {
+    options.ordering = Ordering::recorded;
+    options.place_work = 0;
+  }
   if (options.budget >= 0 || options.budget_percent >= 0)
     throw UsageError("a PlanSearch takes each budget in plan(), and none in its options");
   options.find_floor = true;
@@ -25,16 +29,18 @@ PlanOptions checked(PlanOptions options) {
 
 // The stages keep references to the graph and the options, so all three stay where they are.
 struct PlanSearch::Prepared {
-  Prepared(const Graph& captured, const PlanOptions& how)
-      : options(checked(how)), graph(captured), stages(graph, options, LookFor::budgets) {}
+  Prepared(const Graph& captured, const PlanOptions& how, SearchEffort effort)
+      : options(checked(how, effort)),
+        graph(captured),
+        stages(graph, options, effort == SearchEffort::draft ? LookFor::draft : LookFor::budgets) {}
 
   const PlanOptions options;
   const Graph graph;
   PlanStages stages;
 };
 
-PlanSearch::PlanSearch(const Graph& graph, const PlanOptions& options)
-    : prepared_(std::make_unique<Prepared>(graph, options)) {}
+PlanSearch::PlanSearch(const Graph& graph, const PlanOptions& options, SearchEffort effort)
+    : prepared_(std::make_unique<Prepared>(graph, options, effort)) {}
 PlanSearch::~PlanSearch() = default;
 PlanSearch::PlanSearch(PlanSearch&&) noexcept = default;
 PlanSearch& PlanSearch::operator=(PlanSearch&&) noexcept = default;

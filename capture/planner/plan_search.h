@@ -15,17 +15,24 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// How much a PlanSearch works out before it can be asked for a budget.
+enum class SearchEffort : std::uint8_t {
+  full,   // all that make_plan does, so that the plans are equal
+  draft,  // the recorded order, the choices of the strategies as they are, and greedy offsets: plans that hold their budgets, in
+          // about a twentieth of the time, at a higher cost and above a higher floor than those of `full`
+};
+
 class PlanSearch {
  public:
   // Copies the graph. `options` name no budget; the floor is always looked for. options.cancel and options.progress serve this
   // constructor and every plan(). Throws as make_plan.
-  explicit PlanSearch(const Graph& graph, const PlanOptions& options = {});
+  explicit PlanSearch(const Graph& graph, const PlanOptions& options = {}, SearchEffort effort = SearchEffort::full);
   ~PlanSearch();
   PlanSearch(PlanSearch&&) noexcept;
   PlanSearch& operator=(PlanSearch&&) noexcept;
 
   // The plan that make_plan gives for this budget in bytes (-1: without a budget), but for solve_ms, which is the time of this
-  // call. It does not depend on earlier calls. Not thread safe. Throws as make_plan; after Cancelled the search can be asked
+  // call; a search of less than full effort gives other plans. It does not depend on earlier calls. Not thread safe. Throws as make_plan; after Cancelled the search can be asked
   // again.
   Plan plan(std::int64_t budget);
   // The same for another strategy: one that `auto` asks too, or `none`, where the options name `auto`. Throws UsageError for

@@ -7,6 +7,7 @@
 #include <tapedeck/capture/planner/plan_stages.h>
 
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/asked_options.h>
 #include <tapedeck/capture/planner/close_candidates.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/honour_wishes.h>
@@ -95,7 +96,11 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
     : PlanStages(captured, options, look_for, checks_plans() ? Looks::at_each : Looks::at_none) {}
 
 PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFor look_for, Looks looks)
-    : captured_(captured), options_(with_marks(options, captured)), planning_(options_, look_for, looks), bounds_(planning_) {
+    : captured_(captured),
+      asked_(request_of(options)),
+      options_(with_marks(options, captured)),
+      planning_(options_, look_for, looks),
+      bounds_(planning_) {
   // Prepare: verify the graph, name its values, run the passes, add the copies that updates and outputs need.
   Graph graph = prepare(captured, &planning_.passes, options_.sharing);
   check_wishes_name_something(options_.wishes, captured, graph);
@@ -138,6 +143,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
   note_wished(wished_, &plan);
   plan.unchanged_state = unchanged_state(captured_, plan.graph);
   plan.level = options_.level;
+  plan.asked = asked_;
 
   // Bound: say how much less another plan that fits could cost.
   bounds_.note(&plan);

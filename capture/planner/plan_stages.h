@@ -32,6 +32,7 @@ class PlanStages {
   Plan plan_in_stages(std::int64_t budget, Strategy strategy);
 
   const Graph& captured_;
+  const PlanRequest asked_;
   const PlanOptions options_;  // with the wishes of the program
   Planning planning_;
   Recomputed wished_;  // its graph is the first order's by now

@@ -46,6 +46,7 @@ enum class TakenFor : std::uint8_t {
 
 // How far a strategy that improves others is to look.
 enum class LookFor : std::uint8_t {
+  draft,    // a first plan for every budget: nothing is improved, and offsets are not searched
   floor,    // the least peak that it can reach
   budgets,  // and the cheapest plans for every budget above it
 };

@@ -15,8 +15,10 @@
 #include <tapedeck/capture/explain/plan_csv.h>
 #include <tapedeck/capture/explain/value_log.h>
 #include <tapedeck/capture/explain/value_prices.h>
+#include <tapedeck/capture/file/file_costs.h>
 #include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/plan/wished_values.h>
+#include <tapedeck/capture/planner/asked_options.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/engine/text/suggest.h>
@@ -288,12 +290,8 @@ tapedeck::PlanOptions options_asked_for(const PlanCommandOptions& options) {
 
 // The options of a stored plan, for the explanations that plan once more beside it.
 tapedeck::PlanOptions options_of_stored(const Plan& plan) {
-  tapedeck::PlanOptions how;
+  tapedeck::PlanOptions how = options_asked(plan);
   how.budget = plan.budget_bytes;
-  how.level = plan.level;
-  how.alignment = plan.alignment;
-  how.chunk_bytes = plan.chunk_bytes;
-  how.threads = plan.threads;
   how.cancel = &interrupted();
   return how;
 }
