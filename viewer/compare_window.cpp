@@ -31,10 +31,9 @@ ComparedPlan load_compared(const std::string& path, const Budget& budget) {
   Document document = open_document(path);
   const std::string title = document.title();
   if (document.plan && !budget.given()) return {title, PlanModel::of(std::move(*document.plan))};
-  PlanOptions options;
+  PlanOptions options = document.options;
   options.budget = budget.bytes;
   options.budget_percent = budget.percent;
-  if (document.plan) options.level = document.plan->level;
   return {title, PlanModel::of(make_plan(*document.captured, options))};
 }
 

@@ -63,6 +63,7 @@ int take_shot(const Options& options) {
     MainWindow::Setup setup;
     setup.renderer = choose_renderer(options.renderer == Renderer::gl ? Renderer::gl : Renderer::soft, &setup.renderer_text);
     setup.remember = false;
+    setup.prepares = false;
     MainWindow window(setup);
     window.open(options.file, options.budget);
     window.wait_for_plan();

@@ -1,22 +1,20 @@
 // The main window: opening files, asking the worker for plans, and showing the results. window_parts.cpp builds the panels,
 // docks, menus and bars. A change of the budget goes this way:
 //
-//   slider --> ask_for() --> request() --> worker --> poll() --> take() --> session --> panels
+//   slider --> set_budget() --> request() --> worker --> poll() --> take() --> session --> panels
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/model/tool_command.h>
 
 #include <QtCore/QMimeData>
-#include <QtCore/QSignalBlocker>
 #include <QtGui/QCloseEvent>
 #include <QtGui/QDragEnterEvent>
 #include <QtWidgets/QDockWidget>
-#include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QFileDialog>
 #include <QtWidgets/QLabel>
-#include <QtWidgets/QSlider>
 
 #include <algorithm>
 
@@ -39,9 +37,11 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   make_docks();
   make_menus();
   make_status_bar();
-  coalesce_.setSingleShot(true);
-  coalesce_.setInterval(30);
-  connect(&coalesce_, &QTimer::timeout, this, guarded(this, [this] { request(); }));
+  dim_.setSingleShot(true);
+  dim_.setInterval(150);
+  connect(&dim_, &QTimer::timeout, this, guarded(this, [this] { session_.set_planning(Planning::waiting, worker_->progress()); }));
+  session_.on_budget = [this](std::int64_t bytes) { set_budget({bytes, -1}); };
+  session_.on_wishes = [this](const std::vector<Wish>& wishes) { set_wishes(wishes); };
   session_.attach(this);
   if (setup_.remember) restore_layout();
   plan_changed();
@@ -62,15 +62,20 @@ const MainWindow::OpenPanel& MainWindow::panel(const std::string& name) const {
 }
 
 void MainWindow::open(const std::string& path, const Budget& budget) {
-  Document document = open_document(path);
+  Document document = open_document(path, setup_.costs);
   worker_->cancel();
-  coalesce_.stop();
+  dim_.stop();
   budget_ = budget;
   error_.clear();
   std::optional<Plan> plan = document.plan;
+  wishes_ = WishHistory(document.options.wishes);
   session_.open(std::move(document));
+  pose_problem();
   if (plan && !budget.given()) {
+    session_.set_asked_budget(plan->budget_bytes);
+    budget_ = {plan->budget_bytes, -1};
     session_.show(PlanModel::of(std::move(*plan)));
+    if (setup_.prepares) worker_->prepare(problem_);
   } else {
     request();
   }
@@ -87,49 +92,73 @@ bool MainWindow::try_open(const std::string& path) {
   }
 }
 
-void MainWindow::set_budget(const Budget& budget) {
-  budget_ = budget;
-  coalesce_.start();
+void MainWindow::pose_problem() {
+  PlanProblem problem{session_.document()->captured, session_.document()->options};
+  problem.options.wishes = wishes_.now();
+  problem_ = std::make_shared<const PlanProblem>(std::move(problem));
+  session_.set_wishes(wishes_.now());
 }
 
-void MainWindow::ask_for(std::int64_t bytes) {
-  set_budget(Budget{bytes, -1});
-  const QSignalBlocker a(slider_), b(percent_box_), c(size_box_);
-  slider_->setValue(scale_.step_of(bytes));
-  if (!percent_box_->hasFocus()) percent_box_->setValue(scale_.percent_of(bytes));
-  if (!size_box_->hasFocus()) size_box_->setValue(static_cast<double>(bytes) / 1048576.0);
+void MainWindow::set_budget(const Budget& budget) {
+  budget_ = budget;
+  if (budget.percent < 0) session_.set_asked_budget(budget.bytes);
+  request();
+}
+
+void MainWindow::set_wishes(const std::vector<Wish>& wishes) {
+  if (session_.document() == nullptr || wishes == wishes_.now()) return;
+  wishes_.set(wishes);
+  pose_problem();
+  request();
+}
+
+bool MainWindow::undo() {
+  if (session_.document() == nullptr || !wishes_.undo()) return false;
+  pose_problem();
+  request();
+  return true;
+}
+
+bool MainWindow::redo() {
+  if (session_.document() == nullptr || !wishes_.redo()) return false;
+  pose_problem();
+  request();
+  return true;
+}
+
+std::string MainWindow::tool_line() const {
+  if (session_.document() == nullptr) return "";
+  return viewer::tool_line(*session_.document(), wishes_.now(), session_.asked_budget());
 }
 
 void MainWindow::request() {
   if (session_.document() == nullptr) return;
-  PlanOptions options;
-  options.budget = budget_.bytes;
-  options.budget_percent = budget_.percent;
-  if (session_.document()->plan) options.level = session_.document()->plan->level;
-  worker_->request(session_.document()->captured, options);
-  session_.set_solving(true, 0);
+  worker_->request(problem_, budget_);
+  session_.set_planning(Planning::improving, worker_->progress());
+  if (!dim_.isActive()) dim_.start();
 }
 
 void MainWindow::poll() {
   take(worker_->take());
-  if (worker_->busy()) session_.set_solving(true, worker_->progress());
+  if (session_.solving()) session_.set_planning(session_.planning(), worker_->progress());
+  if (session_.keep_all() == nullptr)
+    if (std::shared_ptr<const PlanModel> model = worker_->keep_all()) session_.set_keep_all(std::move(model));
 }
 
+// An error of planning is that of the final answer; the plans before it are shown as they come.
 void MainWindow::take(std::optional<PlanWorker::Result> result) {
   if (!result) return;
+  dim_.stop();
   error_ = result->error;
-  session_.set_solving(false);
-  if (result->model)
-    session_.show(result->model);
-  else
+  if (result->model && budget_.percent >= 0) session_.set_asked_budget(result->model->plan().budget_bytes);
+  session_.set_planning(result->improving ? Planning::improving : Planning::done, worker_->progress());
+  if (!result->model)
     plan_changed();
+  else if (result->model != session_.shared_model())
+    session_.show(result->model);
 }
 
 void MainWindow::wait_for_plan() {
-  if (coalesce_.isActive()) {
-    coalesce_.stop();
-    request();
-  }
   if (session_.solving()) take(worker_->wait());
 }
 
@@ -144,7 +173,7 @@ void MainWindow::closed() { setWindowTitle(QStringLiteral("Tapedeck")); }
 
 void MainWindow::plan_changed() {
   show_numbers();
-  show_budget();
+  bar_->refresh();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

@@ -2,9 +2,10 @@
 // learn of changes through the session.
 #pragma once
 
+#include <tapedeck/viewer/budget_bar.h>
 #include <tapedeck/viewer/canvas.h>
-#include <tapedeck/viewer/model/budget.h>
 #include <tapedeck/viewer/model/session.h>
+#include <tapedeck/viewer/model/wish_history.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/panels/compare.h>
 #include <tapedeck/viewer/panels/curve.h>
@@ -13,7 +14,7 @@
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/nodes.h>
 #include <tapedeck/viewer/panels/panels.h>
-#include <tapedeck/viewer/worker.h>
+#include <tapedeck/viewer/planning/plan_worker.h>
 
 #include <QtCore/QTimer>
 #include <QtWidgets/QMainWindow>
@@ -25,12 +26,8 @@
 #include <vector>
 
 class QDockWidget;
-class QDoubleSpinBox;
 class QLabel;
 class QMenu;
-class QProgressBar;
-class QSlider;
-class QToolButton;
 
 namespace tapedeck::viewer {
 
@@ -41,6 +38,8 @@ class MainWindow : public QMainWindow, public Observer {
     Renderer renderer = Renderer::soft;      // must not be automatic
     std::string renderer_text = "software";  // the renderer's name in the status bar
     bool remember = true;                    // keep the layout and the recent files in the user's settings
+    bool prepares = true;                    // prepare all budgets of a file whose plan is shown; false: for one picture
+    CostSource costs = CostSource::best;     // of all plans but those that stand in files
   };
 
   // A panel of the table as it is in this window.
@@ -74,7 +73,13 @@ class MainWindow : public QMainWindow, public Observer {
   DecisionsPanel& decisions() { return as<DecisionsPanel>("decisions"); }
   Canvas& memory_canvas() { return *panel("memory").canvas; }
   Canvas& curve_canvas() { return *panel("curve").canvas; }
-  QSlider& slider() { return *slider_; }
+  QSlider& slider() { return bar_->slider(); }
+  const PlanWorker& worker() const { return *worker_; }
+
+  void set_wishes(const std::vector<Wish>& wishes);  // plans again in the background; can be undone
+  bool undo();                                       // of wishes; false if there is nothing to undo
+  bool redo();
+  std::string tool_line() const;  // the line of the tool that gives the shown plan; empty without a document
 
   void opened() override;
   void closed() override;
@@ -103,8 +108,7 @@ class MainWindow : public QMainWindow, public Observer {
   void poll();  // takes the worker's result, if there is one
   void take(std::optional<PlanWorker::Result> result);
   void request();
-  void ask_for(std::int64_t bytes);  // plans for the budget that a control asks for
-  void show_budget();                // sets the controls to the budget of the shown plan
+  void pose_problem();  // tells the worker of the document and the wishes
   void show_numbers();
   void restore_layout();
   void remember_recent(const std::string& path);
@@ -120,16 +124,13 @@ class MainWindow : public QMainWindow, public Observer {
   std::vector<OpenPanel> panels_;
   QByteArray first_layout_;
   QMenu* recent_menu_ = nullptr;
-  QSlider* slider_ = nullptr;
-  QDoubleSpinBox* percent_box_ = nullptr;
-  QDoubleSpinBox* size_box_ = nullptr;
-  QToolButton* no_budget_ = nullptr;
-  QProgressBar* progress_ = nullptr;
+  BudgetBar* bar_ = nullptr;
   QLabel* message_ = nullptr;
   std::vector<std::pair<std::string, QLabel*>> numbers_;
-  QTimer coalesce_;  // a dragged slider asks for a new plan at most once per interval
-  BudgetScale scale_;
+  QTimer dim_;  // runs while nothing was shown for a request yet
   Budget budget_;
+  WishHistory wishes_;
+  std::shared_ptr<const PlanProblem> problem_;
   std::string error_;
   std::unique_ptr<PlanWorker>
       worker_;  // the last member: its destructor joins the thread before the members that the thread wakes are destroyed

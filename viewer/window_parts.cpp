@@ -5,25 +5,18 @@
 #include <tapedeck/viewer/messages.h>
 
 #include <QtCore/QSettings>
-#include <QtCore/QSignalBlocker>
 #include <QtGui/QAction>
 #include <QtGui/QCloseEvent>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
-#include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QMenuBar>
 #include <QtWidgets/QMessageBox>
-#include <QtWidgets/QProgressBar>
-#include <QtWidgets/QSlider>
 #include <QtWidgets/QStatusBar>
-#include <QtWidgets/QToolBar>
-#include <QtWidgets/QToolButton>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 namespace tapedeck::viewer {
 
@@ -120,44 +113,8 @@ void MainWindow::make_menus() {
 }
 
 void MainWindow::make_budget_bar() {
-  QToolBar* bar = addToolBar(QStringLiteral("Budget"));
-  bar->setObjectName(QStringLiteral("Budget"));
-  bar->setMovable(false);
-  auto* label = new QLabel(QStringLiteral(" Budget "));
-  slider_ = new QSlider(Qt::Horizontal);
-  slider_->setRange(0, kBudgetSteps);
-  slider_->setPageStep(kBudgetSteps / 20);
-  slider_->setMinimumWidth(280);
-  slider_->setAccessibleName(QStringLiteral("memory budget"));
-  slider_->setToolTip(QStringLiteral("From the floor, the least peak any strategy reaches, to the peak of keeping everything"));
-  percent_box_ = new QDoubleSpinBox;
-  percent_box_->setRange(0, 1000);
-  percent_box_->setDecimals(1);
-  percent_box_->setSuffix(QStringLiteral(" %"));
-  percent_box_->setToolTip(QStringLiteral("Percent of the peak of keeping everything"));
-  size_box_ = new QDoubleSpinBox;
-  size_box_->setRange(0, 1e9);
-  size_box_->setDecimals(3);
-  size_box_->setSuffix(QStringLiteral(" MiB"));
-  for (QDoubleSpinBox* box : {percent_box_, size_box_}) {
-    box->setKeyboardTracking(false);
-    box->setMinimumWidth(110);
-  }
-  no_budget_ = new QToolButton;
-  no_budget_->setText(QStringLiteral("No budget"));
-  no_budget_->setToolTip(QStringLiteral("Plan without a budget: recompute only what checkpoint() asks for"));
-  progress_ = new QProgressBar;
-  progress_->setRange(0, 100);
-  progress_->setMaximumWidth(140);
-  progress_->setTextVisible(false);
-  for (QWidget* widget : std::initializer_list<QWidget*>{label, slider_, percent_box_, size_box_, no_budget_, progress_})
-    bar->addWidget(widget);
-  connect(slider_, &QSlider::valueChanged, this, guarded(this, [this](int step) { ask_for(scale_.bytes_at(step)); }));
-  connect(percent_box_, &QDoubleSpinBox::valueChanged, this,
-          guarded(this, [this](double value) { ask_for(scale_.bytes_of_percent(value)); }));
-  connect(size_box_, &QDoubleSpinBox::valueChanged, this,
-          guarded(this, [this](double value) { ask_for(std::llround(value * 1048576.0)); }));
-  connect(no_budget_, &QToolButton::clicked, this, guarded(this, [this] { set_budget({}); }));
+  bar_ = new BudgetBar(session_, [this](const Budget& budget) { set_budget(budget); }, this);
+  addToolBar(bar_);
 }
 
 void MainWindow::make_status_bar() {
@@ -195,22 +152,6 @@ void MainWindow::show_numbers() {
   message_->setText(QString::fromStdString(problem));
   message_->setToolTip(tooltip_of(problem));
   message_->setStyleSheet(QStringLiteral("color: #ff5c5c"));
-}
-
-void MainWindow::show_budget() {
-  const PlanModel* model = session_.model();
-  for (QWidget* widget : std::initializer_list<QWidget*>{slider_, percent_box_, size_box_, no_budget_})
-    widget->setEnabled(model != nullptr);
-  progress_->setVisible(session_.solving());
-  progress_->setValue(static_cast<int>(session_.progress() * 100));
-  if (model == nullptr || session_.solving() || coalesce_.isActive()) return;  // the controls are newer than the plan
-  const Plan& plan = model->plan();
-  scale_ = BudgetScale::of(plan);
-  const std::int64_t budget = plan.budget_bytes >= 0 ? plan.budget_bytes : scale_.keep_all;
-  const QSignalBlocker a(slider_), b(percent_box_), c(size_box_);
-  slider_->setValue(scale_.step_of(budget));
-  if (!percent_box_->hasFocus()) percent_box_->setValue(scale_.percent_of(budget));
-  if (!size_box_->hasFocus()) size_box_->setValue(static_cast<double>(budget) / 1048576.0);
 }
 
 void MainWindow::restore_layout() {

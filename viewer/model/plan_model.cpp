@@ -194,9 +194,7 @@ std::vector<PlanRect> PlanModel::alive(NodeId n) const {
 }
 
 PlanView PlanModel::home() const {
-  double top = static_cast<double>(std::max<std::int64_t>(extent(), 1));
-  const double budget = static_cast<double>(plan_->budget_bytes);
-  if (budget > top && budget < top * 1.25) top = budget;
+  const double top = static_cast<double>(std::max<std::int64_t>({extent(), plan_->keep_all_peak_bytes, 1}));
   return {{0, static_cast<double>(std::max(nodes(), 1))}, {0, top * 1.06}};
 }
 

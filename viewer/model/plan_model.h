@@ -56,7 +56,7 @@ class PlanModel {
 
   // The rectangles alive while node n runs, largest first.
   std::vector<PlanRect> alive(NodeId n) const;
-  // The view of the whole plan, with some space above the highest line (the peak, or the budget if it is near).
+  // The view of the whole plan. It reaches above the peak of keeping everything, so that a smaller plan looks smaller.
   PlanView home() const;
   // The view of a value's rectangles and their surroundings.
   PlanView around(ValueId v) const;

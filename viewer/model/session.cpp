@@ -2,10 +2,42 @@
 // new plan has new ids, so show() finds the old selection again by the name of its value.
 #include <tapedeck/viewer/model/session.h>
 
+#include <tapedeck/viewer/model/same_step.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace tapedeck::viewer {
+
+namespace {
+
+// The node of `to` that makes the same value as node n of `from` does, where its value has a name that `to` has too; else the
+// node at the same share of the schedule. `nodes` is the index of `to`.
+double same_place(const PlanModel& from, const PlanModel& to, const NodesByValue& nodes, double at) {
+  const double share = at / std::max(from.nodes(), 1);
+  const auto n = static_cast<NodeId>(at);
+  if (n < 0 || n >= from.nodes() || from.graph().nodes[n].n_outputs == 0) return share * to.nodes();
+  const NodeId found = nodes.first_maker(from.graph().values[from.graph().nodes[n].first_output].name);
+  return found == kNone ? share * to.nodes() : found + (at - n);
+}
+
+// The same part of the step in another plan of it, whose clones make it longer or shorter. What shows all of a plan shows all
+// of the other one.
+PlanView carried_view(const PlanModel& from, const PlanModel& to, PlanView view) {
+  const PlanView was = from.home(), home = to.home();
+  if (view == was) return home;
+  if (view.time == was.time) {
+    view.time = home.time;
+  } else if (from.nodes() != to.nodes()) {
+    const double middle = same_place(from, to, NodesByValue(to.graph()), view.time.at(0.5)), size = view.time.size();
+    view.time = {middle - size / 2, middle + size / 2};
+  }
+  view.time.clamp(home.time.low, home.time.high);
+  view.address.clamp(home.address.low, home.address.high);
+  return view;
+}
+
+}  // namespace
 
 void Session::detach(Observer* observer) { std::erase(observers_, observer); }
 
@@ -25,14 +57,16 @@ void Session::close() {
   selection_.clear();
   centred_ = kNone;
   model_.reset();
+  keep_all_.reset();
   document_.reset();
-  solving_ = false;
+  planning_ = Planning::done;
+  asked_budget_ = -1;
+  wishes_.clear();
 }
 
 void Session::show(std::shared_ptr<const PlanModel> model) {
   const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
   const Selection old = std::exchange(selection_, Selection{});
-  const bool same_length = before && model_ && before->nodes() == model_->nodes();
   // An unnamed value cannot be found again, because numbers change with the plan.
   const Name name = before && old.value != kNone ? before->graph().values[old.value].name : Name();
   if (model_ && !name.empty()) {
@@ -42,16 +76,32 @@ void Session::show(std::shared_ptr<const PlanModel> model) {
       break;
     }
   }
-  if (model_ && !(same_length && before->extent() == model_->extent())) view = model_->home();
+  if (model_) view = before ? carried_view(*before, *model_, view) : model_->home();
   centred_ = kNone;
   tell(&Observer::plan_changed);
   tell(&Observer::selection_changed);
 }
 
-void Session::set_solving(bool solving, double progress) {
-  if (solving == solving_ && progress == progress_) return;
-  solving_ = solving;
+void Session::set_planning(Planning planning, double progress) {
+  if (planning == planning_ && progress == progress_) return;
+  planning_ = planning;
   progress_ = progress;
+  tell(&Observer::plan_changed);
+}
+
+void Session::set_asked_budget(std::int64_t bytes) {
+  if (bytes == asked_budget_) return;
+  asked_budget_ = bytes;
+  tell(&Observer::plan_changed);
+}
+
+void Session::set_wishes(std::vector<Wish> wishes) {
+  wishes_ = std::move(wishes);
+  tell(&Observer::plan_changed);
+}
+
+void Session::set_keep_all(std::shared_ptr<const PlanModel> model) {
+  keep_all_ = std::move(model);
   tell(&Observer::plan_changed);
 }
 

@@ -6,6 +6,8 @@
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/selection.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +15,13 @@
 namespace tapedeck::viewer {
 
 class Session;
+
+// How far the shown plan is from the one that was asked for last.
+enum class Planning : std::uint8_t {
+  done,       // it is that plan
+  improving,  // a plan within that budget, or a plan of a moment ago: the final one is being made
+  waiting,    // a plan that has nothing to do with it: nothing better is there yet
+};
 
 // The four callbacks of a panel. The session is consistent during a callback. A callback must not attach or detach observers.
 class Observer {
@@ -34,13 +43,35 @@ class Session {
   const PlanModel* model() const { return model_.get(); }  // null until the first plan is shown
   std::shared_ptr<const PlanModel> shared_model() const { return model_; }
   const Selection& selection() const { return selection_; }
-  bool solving() const { return solving_; }
+  Planning planning() const { return planning_; }
+  bool solving() const { return planning_ != Planning::done; }
   double progress() const { return progress_; }
+  // The budget that was asked for last, in bytes: its line follows the hand at once. -1: none.
+  std::int64_t asked_budget() const { return asked_budget_; }
+  // The plan that keeps everything, as far as it is known; the pictures draw its outline. May be null.
+  const PlanModel* keep_all() const { return keep_all_.get(); }
 
   void open(Document document);
   void close();
-  void show(std::shared_ptr<const PlanModel> model);  // selects the value of the same name in the new plan, if there is one
-  void set_solving(bool solving, double progress = 0);
+  // Shows a plan. The value of the same name stays selected, if there is one, and the same part of the step stays in view.
+  void show(std::shared_ptr<const PlanModel> model);
+  void set_planning(Planning planning, double progress = 0);
+  void set_asked_budget(std::int64_t bytes);
+  void set_keep_all(std::shared_ptr<const PlanModel> model);
+
+  // The wishes for single values that the shown plan, or the one that is being made, honours.
+  const std::vector<Wish>& wishes() const { return wishes_; }
+  void set_wishes(std::vector<Wish> wishes);
+
+  // What a panel asks for; the window plans it.
+  void ask_budget(std::int64_t bytes) {
+    if (on_budget) on_budget(bytes);
+  }
+  void ask_wishes(const std::vector<Wish>& wishes) {
+    if (on_wishes) on_wishes(wishes);
+  }
+  std::function<void(std::int64_t)> on_budget;
+  std::function<void(const std::vector<Wish>&)> on_wishes;
 
   void select_value(ValueId v);
   void select_node(NodeId n);
@@ -64,8 +95,11 @@ class Session {
   std::shared_ptr<const PlanModel> model_;
   Selection selection_;
   ValueId centred_ = kNone;
-  bool solving_ = false;
+  std::shared_ptr<const PlanModel> keep_all_;
+  Planning planning_ = Planning::done;
   double progress_ = 0;
+  std::int64_t asked_budget_ = -1;
+  std::vector<Wish> wishes_;
 };
 
 }  // namespace tapedeck::viewer

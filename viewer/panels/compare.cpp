@@ -32,13 +32,13 @@ void ComparePicture::draw_side(int side, float x0, float x1, float height) {
   draw_byte_axis(plot, extent, "address");
   plots_[side].draw(plot, model, Selection{});
   draw_time_axis(plot, model);
-  draw_limits(plot, plan);
+  draw_limits(plot, plan, plan.budget_bytes);
   plot = make_plot(x0 + 60, split + 26, x1 - 16, height - kTimeAxisHeight - 6, time_, live_);
   draw_plot_ground(plot);
   draw_byte_axis(plot, extent, "live");
   draw_curve(plot, model, Selection{});
   draw_time_axis(plot, model);
-  draw_limits(plot, plan);
+  draw_limits(plot, plan, plan.budget_bytes);
 }
 
 void ComparePicture::draw(float width, float height) {

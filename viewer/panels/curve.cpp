@@ -4,6 +4,7 @@
 
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/same_step.h>
 
 #include <algorithm>
 #include <cmath>
@@ -57,9 +58,25 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
 }  // namespace
 
 double curve_top(const Plan& plan) {
-  return static_cast<double>(std::max(
-             {plan.peak_bytes, plan.budget_bytes < plan.peak_bytes * 3 / 2 ? plan.budget_bytes : 0, std::int64_t{1}})) *
-         1.14;
+  return static_cast<double>(std::max({plan.peak_bytes, plan.keep_all_peak_bytes, std::int64_t{1}})) * 1.14;
+}
+
+void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colour colour) {
+  const auto nodes = static_cast<NodeId>(bytes.size());
+  const double nodes_per_pixel = plot.across.size() / static_cast<double>(plot.width());
+  float before = -1;
+  for (int c = 0; c < static_cast<int>(plot.width()); ++c) {
+    const double from = plot.across.low + c * nodes_per_pixel;
+    const auto a = static_cast<NodeId>(std::max(from, 0.0));
+    if (a >= nodes) break;
+    const NodeId b = std::clamp(static_cast<NodeId>(std::ceil(from + nodes_per_pixel)), a + 1, nodes);
+    const float x = plot.x0 + static_cast<float>(c);
+    const float y = std::round(plot.y_of(static_cast<double>(*std::max_element(bytes.begin() + a, bytes.begin() + b))));
+    const float top = before < 0 ? y : std::min(before, y), bottom = before < 0 ? y : std::max(before, y);
+    if (bottom >= plot.y0 && top < plot.y1)
+      list()->AddRectFilled(ImVec2(x, std::max(top, plot.y0)), ImVec2(x + 1, std::min(bottom + 1, plot.y1)), to_imgui(colour));
+    before = y;
+  }
 }
 
 void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection) {
@@ -106,12 +123,16 @@ void CurvePanel::draw(float width, float height) {
       "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
   draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
   plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)});
-  navigation_.update(plot_, session_, false);
+  if (budget_.update(plot_, session_))
+    navigation_.rest();
+  else
+    navigation_.update(plot_, session_, false);
   plot_.across = session_.view.time;
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, model.extent(), "live");
   draw_curve(plot_, model, session_.selection());
-  draw_limits(plot_, plan);
+  if (session_.keep_all() != nullptr) draw_outline(plot_, outline(), colours::kFaint);
+  draw_limits(plot_, plan, session_.asked_budget());
   draw_peak_marker(plot_, model);
   draw_time_axis(plot_, model);
   const float base = plot_.y_of(static_cast<double>(model.external_bytes()));
@@ -127,6 +148,16 @@ void CurvePanel::draw(float width, float height) {
     session_.fit_all();
   else if (navigation_.clicked)
     session_.select_node(n);
+}
+
+const std::vector<std::int64_t>& CurvePanel::outline() {
+  const PlanModel &other = *session_.keep_all(), &shown = *session_.model();
+  if (outline_of_ != other.serial() || outline_along_ != shown.serial()) {
+    outline_ = live_bytes_along(other, shown);
+    outline_of_ = other.serial();
+    outline_along_ = shown.serial();
+  }
+  return outline_;
 }
 
 ImVec2 CurvePanel::place_of(NodeId n) const { return ImVec2(plot_.x_of(n + 0.5), (plot_.y0 + plot_.y1) / 2); }

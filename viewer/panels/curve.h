@@ -1,4 +1,5 @@
-// The curve of live bytes over the schedule, stacked by role, with lines for the peak of the plan and the budget.
+// The curve of live bytes over the schedule, stacked by role, with lines for the peak of the plan and the budget, and the outline
+// of the plan that keeps everything. The line of the budget can be dragged.
 #pragma once
 
 #include <tapedeck/viewer/panels/plot.h>
@@ -7,7 +8,9 @@ namespace tapedeck::viewer {
 
 // Draws the curve of a model into a plot, with the selected and hovered value marked.
 void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection);
-// The upper end of the byte axis: some space above the peak, and above the budget if it is at most half as high again.
+// Draws the outline of another plan of the same step: live_bytes_along() it.
+void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colour colour);
+// The upper end of the byte axis: some space above the peak of keeping everything, so that a smaller plan looks smaller.
 double curve_top(const Plan& plan);
 
 // The panel: the curve with axes, legend, tooltip and navigation.
@@ -18,8 +21,13 @@ class CurvePanel : public PicturePanel {
   ImVec2 place_of(NodeId n) const;  // the place of a node on the canvas in the last frame, for tests
 
  private:
+  const std::vector<std::int64_t>& outline();
+
   Plot plot_;
   Navigation navigation_;
+  BudgetHandle budget_;
+  std::vector<std::int64_t> outline_;
+  std::uint64_t outline_of_ = 0, outline_along_ = 0;  // serial numbers of the models
 };
 
 }  // namespace tapedeck::viewer

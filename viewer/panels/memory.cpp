@@ -120,14 +120,17 @@ void MemoryPanel::draw(float width, float height) {
   y += draw_legend(12, y + 2, width - 24, model);
   y += draw_infeasible(12, y + 2, width - 24, plan);
   plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address);
-  navigation_.update(plot_, session_, true);
+  if (budget_.update(plot_, session_))
+    navigation_.rest();
+  else
+    navigation_.update(plot_, session_, true);
   plot_.across = session_.view.time;
   plot_.up = session_.view.address;
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, model.extent(), "address");
   picture_.draw(plot_, model, session_.selection());
   draw_time_axis(plot_, model);
-  draw_limits(plot_, plan);
+  draw_limits(plot_, plan, session_.asked_budget());
   // Names of the two bands of addresses, beside the plot.
   const auto band = [&](double low, double high, const char* name) {
     const float top = std::max(plot_.y_of(high), plot_.y0), bottom = std::min(plot_.y_of(low), plot_.y1);

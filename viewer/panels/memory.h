@@ -37,6 +37,7 @@ class MemoryPanel : public PicturePanel {
   Plot plot_;
   MemoryPlot picture_;
   Navigation navigation_;
+  BudgetHandle budget_;
 };
 
 }  // namespace tapedeck::viewer

@@ -111,7 +111,7 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   }
 }
 
-void draw_limits(const Plot& plot, const Plan& plan) {
+void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget_bytes) {
   const auto line = [&](std::int64_t bytes, Colour colour) {
     const float y = std::round(plot.y_of(static_cast<double>(bytes)));
     for (float x = plot.x0; x < plot.x1 && y >= plot.y0 && y < plot.y1; x += 9)
@@ -127,9 +127,12 @@ void draw_limits(const Plot& plot, const Plan& plan) {
   // The lines come first, so that no line crosses a label. The label of the peak goes below its line if the line of the budget
   // is close above.
   const float peak = line(plan.peak_bytes, colours::kPeak);
-  const float budget = plan.budget_bytes >= 0 ? line(plan.budget_bytes, colours::kBudget) : -1e9f;
+  const std::int64_t keep_all = plan.keep_all_peak_bytes;
+  const float ghost = keep_all > plan.peak_bytes ? line(keep_all, colours::kFaint) : -1e9f;
+  const float budget = budget_bytes >= 0 ? line(budget_bytes, colours::kBudget) : -1e9f;
+  if (ghost < peak - height - 4) label(ghost, false, true, colours::kFaint, "everything kept " + human_bytes(keep_all));
   label(peak, budget < peak && budget > peak - height - 4, true, colours::kPeak, "peak " + human_bytes(plan.peak_bytes));
-  if (plan.budget_bytes >= 0) label(budget, false, false, colours::kBudget, "budget " + human_bytes(plan.budget_bytes));
+  if (budget_bytes >= 0) label(budget, false, false, colours::kBudget, "budget " + human_bytes(budget_bytes));
 }
 
 float draw_legend(float x, float y, float width, const PlanModel& model) {
@@ -171,8 +174,11 @@ std::string plan_summary(const Plan& plan) {
 
 void draw_solving(const Plot& plot, const Session& session) {
   if (!session.solving()) return;
+  const std::string share = " " + std::to_string(static_cast<int>(session.progress() * 100)) + " %";
+  if (session.planning() == Planning::improving)
+    return draw_plate(plot, plot.x0 + 6, plot.y1 - 24, false, colours::kHover, "improving…" + share);
   list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kCanvas, 130));
-  const std::string text = "planning… " + std::to_string(static_cast<int>(session.progress() * 100)) + " %";
+  const std::string text = "planning…" + share;
   draw_plate(plot, (plot.x0 + plot.x1 - text_width(TextSize::small, text)) / 2, (plot.y0 + plot.y1) / 2, false, colours::kHover,
              text);
 }
@@ -188,6 +194,27 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
   list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText),
                   text.c_str(), nullptr, wrap);
   return high.y - low.y + 6;
+}
+
+bool BudgetHandle::update(const Plot& plot, Session& session) {
+  constexpr float kReach = 4;
+  const ImGuiIO& io = ImGui::GetIO();
+  const Plan& plan = session.model()->plan();
+  const std::int64_t bytes = session.asked_budget() >= 0 ? session.asked_budget() : plan.peak_bytes;
+  const bool on_line = plot.contains(io.MousePos) && std::abs(io.MousePos.y - plot.y_of(static_cast<double>(bytes))) <= kReach;
+  if (io.MouseClicked[0]) held_ = on_line;
+  if (!io.MouseDown[0]) held_ = false;
+  if (!held_ && (!on_line || io.MouseDown[0])) return false;
+  ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
+  session.hover(kNone);
+  if (held_) {
+    const double at = plot.up.low + static_cast<double>((plot.y1 - io.MousePos.y) / plot.height()) * plot.up.size();
+    session.ask_budget(std::clamp(std::llround(std::max(at, 0.0)), 0ll,
+                                  static_cast<long long>(std::max(plan.keep_all_peak_bytes, plan.peak_bytes))));
+  } else {
+    ImGui::SetTooltip("Drag to change the budget");
+  }
+  return true;
 }
 
 void value_tooltip(const Plan& plan, ValueId v) {

@@ -40,13 +40,14 @@ void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what);
 // Draws the strip of phases and the node numbers below the plot. They need kTimeAxisHeight units.
 inline constexpr float kTimeAxisHeight = 40;
 void draw_time_axis(const Plot& plot, const PlanModel& model);
-// Draws the line of the peak (label on the right) and of the budget (label on the left). The labels never overlap.
-void draw_limits(const Plot& plot, const Plan& plan);
+// Draws the lines of the peak (label on the right), of keeping everything, where that is higher, and of the budget (label on the
+// left; -1: none). The labels never overlap.
+void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget);
 // Draws the roles that occur in the model, in one or more rows. Returns the height used.
 float draw_legend(float x, float y, float width, const PlanModel& model);
 // The numbers of the plan in one line: "peak 12.3 MiB · lower bound ..".
 std::string plan_summary(const Plan& plan);
-// Draws the progress of planning over the old plan, while a new plan is being made.
+// Says that a better plan is being made, and how far that is. A plan that has nothing to do with it is dimmed.
 void draw_solving(const Plot& plot, const Session& session);
 // Draws a box that says why no plan fits the budget. Returns the height used, 0 if a plan fits.
 float draw_infeasible(float x, float y, float width, const Plan& plan);
@@ -60,12 +61,23 @@ struct Navigation {
   bool clicked = false;  // true in the frame of a left click that was no drag
   bool double_clicked = false;
   void update(const Plot& plot, Session& session, bool has_addresses);
+  void rest() { *this = Navigation{}; }  // in a frame in which something else has the mouse
 
  private:
   bool wheel(const Plot& plot, PlanView* view, bool has_addresses) const;
   bool drag(const Plot& plot, PlanView* view, bool has_addresses);
   bool keys(const Plot& plot, PlanView* view) const;
   bool pressed_ = false;
+};
+
+// The line of the budget as a handle: a drag of it, or of the line of the peak where there is no budget, asks for the budget
+// under the mouse.
+struct BudgetHandle {
+  // True while the mouse holds the line or lies on it: the plot then takes no other input.
+  bool update(const Plot& plot, Session& session);
+
+ private:
+  bool held_ = false;
 };
 
 // A panel that is a picture. Each of the four callbacks asks for a new frame.

@@ -1,0 +1,246 @@
+// Tests the background worker: budgets are answered from a draft first, then finally; only the newest request counts, and no
+// call blocks.
+#include <tapedeck/tests/viewer/plans.h>
+
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/text/text.h>
+#include <tapedeck/viewer/planning/plan_worker.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tapedeck::viewer {
+namespace {
+
+// A source whose plans are all one small plan; `work` may be watched in making it and in each plan.
+struct FakeSource : PlanSource {
+  std::function<void(std::int64_t)> on_plan = [](std::int64_t) {};
+  double cost = 1;
+
+  Plan plan(std::int64_t budget) override {
+    on_plan(budget);
+    Plan plan = make_random_plan(1, 20).plan;
+    plan.budget_bytes = budget;
+    plan.peak_bytes = budget < 0 ? 100 : std::min<std::int64_t>(budget, 100);
+    plan.cost_us = cost;
+    plan.keep_all_cost_us = 1;
+    return plan;
+  }
+  std::int64_t bytes_of_percent(double percent) const override { return static_cast<std::int64_t>(percent); }
+  std::int64_t floor() const override { return 40; }
+  std::int64_t keep_all_peak() const override { return 100; }
+};
+
+std::shared_ptr<const PlanProblem> problem(std::shared_ptr<const Graph> graph = nullptr) {
+  if (!graph) graph = std::make_shared<const Graph>(make_random_plan(1, 20).plan.graph);
+  return std::make_shared<const PlanProblem>(PlanProblem{std::move(graph), {}});
+}
+
+bool is_draft(const SourceWork& work) { return work.effort == SearchEffort::draft; }
+
+// Waits for a result that meets the condition, and returns it; the last one after ten seconds.
+PlanWorker::Result wait_for(PlanWorker& worker, const std::function<bool(const PlanWorker::Result&)>& wanted) {
+  PlanWorker::Result last;
+  for (int i = 0; i < 10000; ++i) {
+    if (auto result = worker.take()) {
+      last = *result;
+      if (wanted(last)) return last;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ADD_FAILURE() << "no such result";
+  return last;
+}
+
+TEST(PlanWorker, ADraftComesBeforeTheFinalPlan) {
+  std::atomic<bool> may_prepare{false};
+  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+    while (!is_draft(work) && !may_prepare && !*work.cancel) std::this_thread::yield();
+    auto source = std::make_unique<FakeSource>();
+    source->cost = is_draft(work) ? 3 : 2;
+    return source;
+  });
+  const auto asked = problem();
+  const std::uint64_t number = worker.request(asked, {60, -1});
+  const auto draft = wait_for(worker, [](const auto&) { return true; });
+  EXPECT_TRUE(draft.improving);
+  EXPECT_EQ(draft.number, number);
+  EXPECT_EQ(draft.model->plan().cost_us, 3);
+  EXPECT_TRUE(worker.busy());
+  may_prepare = true;
+  const auto last = worker.wait();
+  ASSERT_TRUE(last && last->model);
+  EXPECT_FALSE(last->improving);
+  EXPECT_EQ(last->model->plan().cost_us, 2);
+  EXPECT_EQ(last->model->plan().budget_bytes, 60);
+  EXPECT_FALSE(worker.busy());
+}
+
+// While the full search is prepared, every budget of a drag gets a draft; the search is prepared once.
+TEST(PlanWorker, BudgetsAreAnsweredWhileTheSearchIsPrepared) {
+  std::atomic<int> searches{0};
+  std::atomic<bool> may_prepare{false};
+  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+    searches += !is_draft(work);
+    while (!is_draft(work) && !may_prepare && !*work.cancel) std::this_thread::yield();
+    return std::make_unique<FakeSource>();
+  });
+  const auto asked = problem();
+  for (const std::int64_t budget : {90, 80, 70, 60}) {
+    const std::uint64_t number = worker.request(asked, {budget, -1});
+    const auto draft = wait_for(worker, [&](const auto& r) { return r.number == number; });
+    EXPECT_TRUE(draft.improving);
+    EXPECT_EQ(draft.model->plan().budget_bytes, budget);
+  }
+  may_prepare = true;
+  EXPECT_EQ(worker.wait()->model->plan().budget_bytes, 60);
+  EXPECT_EQ(searches.load(), 1);
+}
+
+// A final plan under way gives way to a newer budget.
+TEST(PlanWorker, TheNewestRequestWins) {
+  std::atomic<int> cancelled{0};
+  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+    auto source = std::make_unique<FakeSource>();
+    if (is_draft(work)) return source;
+    source->on_plan = [&cancelled, cancel = work.cancel](std::int64_t budget) {
+      while (budget < 50 && budget >= 0 && !*cancel) std::this_thread::yield();  // a small budget ends only by a newer one
+      if (!*cancel) return;
+      ++cancelled;
+      throw Cancelled("cancelled");
+    };
+    return source;
+  });
+  const auto asked = problem();
+  std::uint64_t last = 0;
+  for (int i = 41; i < 49; ++i) {
+    last = worker.request(asked, {i, -1});
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  last = worker.request(asked, {99, -1});
+  const auto result = worker.wait();
+  ASSERT_TRUE(result && result->model);
+  EXPECT_EQ(result->number, last);
+  EXPECT_EQ(result->model->plan().budget_bytes, 99);
+}
+
+TEST(PlanWorker, ErrorsComeBackAsText) {
+  PlanWorker worker([] {},
+                    [](const PlanProblem&, const SourceWork&) -> std::unique_ptr<PlanSource> { throw UsageError("no such thing"); });
+  worker.request(problem(), {});
+  const auto result = worker.wait();
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->model);
+  EXPECT_FALSE(result->improving);
+  EXPECT_EQ(result->error, "no such thing");
+}
+
+TEST(PlanWorker, ThrottlesTheNewsOfProgress) {
+  std::atomic<int> wakes{0};
+  PlanWorker worker([&] { ++wakes; }, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+    if (work.progress)
+      for (int i = 0; i <= 10'000; ++i) work.progress(i / 10'000.0);
+    return std::make_unique<FakeSource>();
+  });
+  worker.request(problem(), {});
+  ASSERT_TRUE(worker.wait());
+  EXPECT_DOUBLE_EQ(worker.progress(), 1);
+  EXPECT_GE(wakes.load(), 1);
+  EXPECT_LE(wakes.load(), 100);
+}
+
+TEST(PlanWorker, CancelForgetsAndDestructionDoesNotWait) {
+  std::atomic<bool> started{false};
+  {
+    PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+      started = true;
+      while (!*work.cancel) std::this_thread::yield();
+      throw Cancelled("cancelled");
+    });
+    worker.request(problem(), {});
+    worker.cancel();
+    EXPECT_FALSE(worker.busy());
+    EXPECT_FALSE(worker.take());
+    worker.request(problem(), {});
+    while (!started) std::this_thread::yield();
+  }
+}
+
+// While nobody waits, the worker plans further budgets, and then rests.
+TEST(PlanWorker, FillsTheArchiveAndRests) {
+  std::atomic<int> plans{0};
+  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork&) -> std::unique_ptr<PlanSource> {
+    auto source = std::make_unique<FakeSource>();
+    source->on_plan = [&](std::int64_t) { ++plans; };
+    return source;
+  });
+  worker.prepare(problem());
+  EXPECT_FALSE(worker.busy());
+  for (int i = 0; i < 10000 && worker.fills(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_FALSE(worker.fills());
+  const std::vector<KnownPlan> known = worker.known();
+  EXPECT_GT(known.size(), 10u);
+  EXPECT_EQ(known.front().budget, 40);
+  EXPECT_EQ(known.back().budget, 100);
+  ASSERT_TRUE(worker.keep_all());
+  const int so_far = plans;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(plans.load(), so_far);
+}
+
+TEST(PlanArchive, AnswersWithTheCheapestPlanThatFits) {
+  PlanArchive archive;
+  FakeSource source;
+  for (const auto& [budget, cost] : std::vector<std::pair<std::int64_t, double>>{{50, 5}, {70, 3}, {90, 2}}) {
+    source.cost = cost;
+    archive.put(budget, PlanModel::of(source.plan(budget)));
+  }
+  EXPECT_EQ(archive.cheapest_within(80)->plan().budget_bytes, 70);
+  EXPECT_EQ(archive.cheapest_within(1000)->plan().budget_bytes, 90);
+  EXPECT_FALSE(archive.cheapest_within(49));
+  EXPECT_FALSE(archive.find(71));
+  EXPECT_EQ(archive.points().size(), 3u);
+  EXPECT_EQ(archive.next_to_fill(50, 90, 20), 60);  // the first of the two widest gaps
+  EXPECT_FALSE(archive.next_to_fill(50, 90, 1'000'000));
+}
+
+// A training step of equal layers, whose values can be made again.
+std::shared_ptr<const Graph> chain(int layers) {
+  std::string text = "graph chain(%x: u8[64]) {\n%a0: u8[64] = opaque(%x) {us=1.0}\n";
+  for (int i = 1; i <= layers; ++i) text += fmt::format("%a{}: u8[64] = opaque(%a{}) {{us=1.0}}\n", i, i - 1);
+  text += fmt::format("%g{}: u8[64] = opaque(%a{}) {{us=1.0}} [phase=backward]\n", layers, layers);
+  for (int i = layers; i >= 1; --i)
+    text += fmt::format("%g{}: u8[64] = opaque(%g{}, %a{}) {{us=1.0}} [phase=backward]\n", i - 1, i, i);
+  return std::make_shared<const Graph>(parse(text + "return %g0\n}\n", "chain"));
+}
+
+// Final plans are those of make_plan, whatever was asked before; drafts hold their budgets.
+TEST(PlanWorker, FinalPlansAreThoseOfMakePlan) {
+  PlanWorker worker([] {});
+  for (int layers : {8, 12}) {
+    const auto asked = problem(chain(layers));
+    const std::int64_t peak = make_plan(*asked->graph, {}).keep_all_peak_bytes;
+    for (const Budget& budget : {Budget{}, Budget{-1, 90}, Budget{-1, 60}, Budget{peak - 1, -1}}) {
+      worker.request(asked, budget);
+      const auto result = worker.wait();
+      ASSERT_TRUE(result && result->model);
+      PlanOptions options;
+      options.budget = budget.bytes;
+      options.budget_percent = budget.percent;
+      const Plan alone = make_plan(*asked->graph, options);
+      EXPECT_EQ(print(result->model->plan().graph), print(alone.graph));
+      EXPECT_EQ(result->model->plan().peak_bytes, alone.peak_bytes);
+      EXPECT_EQ(result->model->plan().floor_bytes, alone.floor_bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tapedeck::viewer

@@ -1,0 +1,49 @@
+// The plans of one problem that are known already, by budget. While a person drags the budget, the picture comes from here, and
+// the curve of cost over peak grows with every plan.
+#pragma once
+
+#include <tapedeck/viewer/model/plan_model.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace tapedeck::viewer {
+
+// One known plan as a point of the curve.
+struct KnownPlan {
+  std::int64_t budget = -1, peak = 0;
+  double ratio = 1;  // of the cost to that of keeping everything
+  bool feasible = true;
+};
+
+// Not thread safe.
+class PlanArchive {
+ public:
+  // A plan that the full search gave for a budget; -1: without one.
+  void put(std::int64_t budget, std::shared_ptr<const PlanModel> model);
+
+  // The plan for exactly this budget; null if it is not known.
+  std::shared_ptr<const PlanModel> find(std::int64_t budget) const;
+  // The cheapest known plan whose peak is at most `budget`; null if there is none.
+  std::shared_ptr<const PlanModel> cheapest_within(std::int64_t budget) const;
+
+  // The next budget between `floor` and `keep_all` that is worth planning while nobody waits: first both ends, then the middle
+  // of what is between. Nothing once enough budgets are known for a graph of this many nodes; a large graph gets fewer, because
+  // every plan is as large as its graph.
+  std::optional<std::int64_t> next_to_fill(std::int64_t floor, std::int64_t keep_all, std::size_t nodes) const;
+
+  void stop_filling() { filled_ = true; }  // from now on, nothing is next
+
+  std::vector<KnownPlan> points() const;  // ascending by budget; the plan without a budget is left out
+  double share_filled(std::size_t nodes) const;
+
+ private:
+  std::map<std::int64_t, std::shared_ptr<const PlanModel>> plans_;
+  bool filled_ = false;
+};
+
+}  // namespace tapedeck::viewer

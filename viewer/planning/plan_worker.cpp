@@ -1,0 +1,284 @@
+// The two threads of the worker; see plan_worker.h. A job and a request are replaced under the lock. A thread that works without
+// the lock holds its job by a shared pointer, and looks afterwards whether the job is still the newest.
+#include <tapedeck/viewer/planning/plan_worker.h>
+
+#include <tapedeck/engine/ir/error.h>
+
+#include <exception>
+#include <utility>
+
+namespace tapedeck::viewer {
+
+struct PlanWorker::Job {
+  std::shared_ptr<const PlanProblem> problem;
+  std::atomic<bool> cancel_draft{false}, cancel_full{false};
+  std::unique_ptr<PlanSource> draft;  // of the answering thread
+  std::unique_ptr<PlanSource> full;   // of the preparing thread until it is there, then of the answering thread
+  std::string error;                  // why there is no full search
+  bool has_no_draft = false;          // the draft failed; the full search says why
+  bool interruptible = false;         // the full search makes a plan that a newer request may cancel
+  PlanArchive archive;                // under the lock
+
+  bool prepared() const { return full || !error.empty(); }
+};
+
+struct PlanWorker::Request {
+  std::uint64_t number = 0;
+  Budget budget;
+  bool drafted = false, final = false;
+};
+
+namespace {
+
+std::string message_of_exception() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an error of an unknown kind";
+  }
+}
+
+}  // namespace
+
+PlanWorker::PlanWorker(std::function<void()> wake, MakeSource make_source)
+    : wake_(std::move(wake)), make_source_(std::move(make_source)) {
+  preparing_ = std::thread([this] { prepare_searches(); });
+  answering_ = std::thread([this] { answer_requests(); });
+}
+
+PlanWorker::~PlanWorker() {
+  cancel();
+  {
+    std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
+  preparing_.join();
+  answering_.join();
+}
+
+void PlanWorker::start(std::shared_ptr<const PlanProblem> problem) {
+  if (job_ && job_->problem == problem) return;
+  if (job_) job_->cancel_draft = job_->cancel_full = true;
+  progress_ = 0;
+  job_ = std::make_shared<Job>();
+  job_->problem = std::move(problem);
+}
+
+std::uint64_t PlanWorker::request(std::shared_ptr<const PlanProblem> problem, const Budget& budget) {
+  std::lock_guard lock(mutex_);
+  start(std::move(problem));
+  if (job_->interruptible) job_->cancel_full = true;
+  request_ = std::make_unique<Request>(Request{++numbers_, budget});
+  done_.reset();
+  changed_.notify_all();
+  return numbers_;
+}
+
+void PlanWorker::prepare(std::shared_ptr<const PlanProblem> problem) {
+  std::lock_guard lock(mutex_);
+  start(std::move(problem));
+  request_.reset();
+  done_.reset();
+  changed_.notify_all();
+}
+
+void PlanWorker::cancel() {
+  std::lock_guard lock(mutex_);
+  if (job_) job_->cancel_draft = job_->cancel_full = true;
+  job_.reset();
+  request_.reset();
+  done_.reset();
+  changed_.notify_all();
+}
+
+std::optional<PlanWorker::Result> PlanWorker::take() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(done_, std::nullopt);
+}
+
+bool PlanWorker::busy() const {
+  std::lock_guard lock(mutex_);
+  return (request_ && !request_->final) || done_.has_value();
+}
+
+std::optional<PlanWorker::Result> PlanWorker::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !request_ || request_->final; });
+  return std::exchange(done_, std::nullopt);
+}
+
+std::vector<KnownPlan> PlanWorker::known() const {
+  std::lock_guard lock(mutex_);
+  return job_ ? job_->archive.points() : std::vector<KnownPlan>{};
+}
+
+std::shared_ptr<const PlanModel> PlanWorker::keep_all() const {
+  std::lock_guard lock(mutex_);
+  return job_ && job_->full ? job_->archive.find(job_->full->keep_all_peak()) : nullptr;
+}
+
+bool PlanWorker::fills() const {
+  std::lock_guard lock(mutex_);
+  if (!job_) return false;
+  if (!job_->prepared()) return true;
+  return job_->full && job_->archive.next_to_fill(job_->full->floor(), job_->full->keep_all_peak(),
+                                                  job_->problem->graph->nodes.size());
+}
+
+void PlanWorker::tell_progress(double share) {
+  progress_ = share;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - told_ < std::chrono::milliseconds(100)) return;
+  told_ = now;
+  wake_();
+}
+
+void PlanWorker::prepare_searches() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return quit_ || (job_ && !job_->prepared()); });
+    if (quit_) return;
+    const std::shared_ptr<Job> job = job_;
+    lock.unlock();
+    std::unique_ptr<PlanSource> made;
+    std::string error;
+    try {
+      made = make_source_(*job->problem, {SearchEffort::full, &job->cancel_full, [this](double share) { tell_progress(share); }});
+    } catch (...) {
+      error = message_of_exception();
+    }
+    lock.lock();
+    if (job != job_) continue;  // it was cancelled
+    job->full = std::move(made);
+    if (!job->full) job->error = error;
+    changed_.notify_all();
+  }
+}
+
+// A request is answered from the draft once, as long as there is no final plan. Where the full search is there too, the draft
+// answers the budgets of a drag, which come faster than final plans.
+PlanWorker::Step PlanWorker::next_step() const {
+  if (!job_) return Step::none;
+  if (request_ && !request_->final) {
+    if (!request_->drafted && !job_->has_no_draft && job_->error.empty()) return Step::draft;
+    return job_->prepared() ? Step::final_plan : Step::none;
+  }
+  if (job_->full && job_->archive.next_to_fill(job_->full->floor(), job_->full->keep_all_peak(),
+                                               job_->problem->graph->nodes.size()))
+    return Step::fill;
+  return Step::none;
+}
+
+void PlanWorker::answer_requests() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return quit_ || next_step() != Step::none; });
+    if (quit_) return;
+    do_step(next_step(), lock);
+  }
+}
+
+void PlanWorker::do_step(Step step, std::unique_lock<std::mutex>& lock) {
+  switch (step) {
+    case Step::draft:
+      return answer_from_draft(lock);
+    case Step::final_plan:
+      return answer_from_search(lock);
+    case Step::fill:
+      return fill_archive(lock);
+    case Step::none:
+      return;
+  }
+}
+
+// REQUIRES the lock; wakes without it would be as good, but `wake` only posts a message.
+void PlanWorker::deliver(Result result) {
+  done_ = std::move(result);
+  changed_.notify_all();
+  wake_();
+}
+
+void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<Job> job = job_;
+  const Request asked = *request_;
+  request_->drafted = true;
+  if (asked.budget.bytes >= 0)
+    if (auto known = job->archive.cheapest_within(asked.budget.bytes)) deliver({asked.number, std::move(known), {}, true});
+  lock.unlock();
+  std::shared_ptr<const PlanModel> model;
+  std::int64_t budget = -1;
+  bool failed = false;
+  try {
+    if (!job->draft) job->draft = make_source_(*job->problem, {SearchEffort::draft, &job->cancel_draft, {}});
+    budget = job->draft->bytes_of(asked.budget);
+    model = PlanModel::of(job->draft->plan(budget));
+  } catch (...) {
+    failed = true;  // the full search fails too, and its error is the one to show
+  }
+  lock.lock();
+  if (job != job_) return;
+  job->has_no_draft = failed;
+  const bool is_newest = request_ && request_->number == asked.number;
+  if (is_newest && request_->final) return;
+  // An older answer is shown as well: while a person drags, each picture is a plan for a budget that was just passed.
+  if (budget >= 0)
+    if (auto known = job->archive.cheapest_within(budget))
+      if (!model || !model->plan().feasible || known->plan().cost_us <= model->plan().cost_us) model = std::move(known);
+  if (!model || (budget >= 0 && !model->plan().feasible)) return;
+  deliver({asked.number, std::move(model), {}, true});
+}
+
+void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<Job> job = job_;
+  const Request asked = *request_;
+  Result result{asked.number, nullptr, job->error, false};
+  if (job->full) {
+    const std::int64_t budget = job->full->bytes_of(asked.budget);
+    result.model = job->archive.find(budget);
+    if (!result.model) {
+      job->cancel_full = false;
+      job->interruptible = true;
+      lock.unlock();
+      try {
+        result.model = PlanModel::of(job->full->plan(budget));
+      } catch (...) {
+        result.error = message_of_exception();
+      }
+      lock.lock();
+      job->interruptible = false;
+      if (job == job_ && result.model) job->archive.put(budget, result.model);
+    }
+  }
+  if (job != job_ || !request_ || request_->number != asked.number) return;
+  request_->final = true;
+  deliver(std::move(result));
+}
+
+void PlanWorker::fill_archive(std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<Job> job = job_;
+  const std::int64_t budget = *job->archive.next_to_fill(job->full->floor(), job->full->keep_all_peak(),
+                                                         job->problem->graph->nodes.size());
+  job->cancel_full = false;
+  job->interruptible = true;
+  lock.unlock();
+  std::shared_ptr<const PlanModel> model;
+  try {
+    model = PlanModel::of(job->full->plan(budget));
+  } catch (const Cancelled&) {
+  } catch (...) {
+    // Nobody asked for this plan, so nobody is told; the archive is full from now on.
+  }
+  lock.lock();
+  job->interruptible = false;
+  if (job != job_) return;
+  if (model)
+    job->archive.put(budget, std::move(model));
+  else if (!job->cancel_full)
+    job->archive.stop_filling();
+  wake_();
+}
+
+}  // namespace tapedeck::viewer
