@@ -74,6 +74,7 @@ class MainWindow : public QMainWindow, public Observer {
   Canvas& memory_canvas() { return *panel("memory").canvas; }
   Canvas& curve_canvas() { return *panel("curve").canvas; }
   QSlider& slider() { return bar_->slider(); }
+  const BudgetScale& budget_scale() const { return bar_->scale(); }
   const PlanWorker& worker() const { return *worker_; }
 
   void set_wishes(const std::vector<Wish>& wishes);  // plans again in the background; can be undone

@@ -196,7 +196,7 @@ TEST(PlanWorker, FillsTheArchiveAndRests) {
 }
 
 TEST(PlanArchive, AnswersWithTheCheapestPlanThatFits) {
-  PlanArchive archive;
+  PlanArchive archive(20);
   FakeSource source;
   for (const auto& [budget, cost] : std::vector<std::pair<std::int64_t, double>>{{50, 5}, {70, 3}, {90, 2}}) {
     source.cost = cost;
@@ -207,8 +207,22 @@ TEST(PlanArchive, AnswersWithTheCheapestPlanThatFits) {
   EXPECT_FALSE(archive.cheapest_within(49));
   EXPECT_FALSE(archive.find(71));
   EXPECT_EQ(archive.points().size(), 3u);
-  EXPECT_EQ(archive.next_to_fill(50, 90, 20), 60);  // the first of the two widest gaps
-  EXPECT_FALSE(archive.next_to_fill(50, 90, 1'000'000));
+  EXPECT_EQ(archive.next_to_fill(50, 90), 60);  // the first of the two widest gaps
+  EXPECT_FALSE(PlanArchive(1'000'000).next_to_fill(50, 90));
+}
+
+// Filling ends, whatever was asked before, and whatever is forgotten to make room.
+TEST(PlanArchive, FillingEnds) {
+  for (const std::size_t nodes : {10u, 1000u, 3000u, 9000u, 100'000u}) {
+    PlanArchive archive(nodes);
+    FakeSource source;
+    for (std::int64_t budget = 1000; budget < 1030; ++budget) archive.put(budget, PlanModel::of(source.plan(budget)));
+    int filled = 0;
+    while (const auto budget = archive.next_to_fill(40, 1'000'000)) {
+      archive.put(*budget, PlanModel::of(source.plan(*budget)));
+      ASSERT_LT(++filled, 100) << nodes;
+    }
+  }
 }
 
 // A training step of equal layers, whose values can be made again.

@@ -237,6 +237,87 @@ TEST_F(Window, OnlyTheLastOfManySliderMovesIsShown) {
   EXPECT_EQ(BudgetScale::of(window.session().model()->plan()).step_of(window.session().model()->plan().budget_bytes), 300);
 }
 
+// The line of the budget is a handle: its drag asks for the bytes under the mouse, and the line follows before any plan is there.
+TEST_F(Window, TheBudgetLineIsDraggedInTheCurve) {
+  const Plan& before = window.session().model()->plan();
+  const std::int64_t peak = before.peak_bytes, wanted = (before.floor_bytes + peak) / 2;
+  Canvas& canvas = window.curve_canvas();
+  send_mouse(canvas, QEvent::MouseMove, window.curve().place_of_bytes(peak));
+  settle(canvas);  // the frames under a resting mouse come to an end
+  send_mouse(canvas, QEvent::MouseButtonPress, window.curve().place_of_bytes(peak), Qt::LeftButton);
+  settle(canvas);
+  send_mouse(canvas, QEvent::MouseMove, window.curve().place_of_bytes(wanted));
+  settle(canvas);
+  const std::int64_t asked = window.session().asked_budget();
+  EXPECT_NEAR(static_cast<double>(asked), static_cast<double>(wanted), static_cast<double>(peak) / 50);
+  send_mouse(canvas, QEvent::MouseButtonRelease, window.curve().place_of_bytes(wanted), Qt::LeftButton);
+  window.wait_for_plan();
+  EXPECT_EQ(window.session().model()->plan().budget_bytes, asked);
+  EXPECT_EQ(window.session().selection().node, kNone);  // the click was no selection
+}
+
+// A smaller plan looks smaller: the axes do not change with the budget, and what was zoomed stays zoomed.
+TEST_F(Window, TheScaleStaysWhenTheBudgetChanges) {
+  const PlanView home = window.session().view;
+  window.set_budget({-1, 60});
+  window.wait_for_plan();
+  EXPECT_EQ(window.session().view.address, home.address);
+  const ImVec2 at = *window.memory().place_of(value("h3"));
+  wheel(window.memory_canvas(), at, 4);
+  const PlanView zoomed = window.session().view;
+  window.set_budget({-1, 80});
+  window.wait_for_plan();
+  EXPECT_EQ(window.session().view.address, zoomed.address);
+  EXPECT_DOUBLE_EQ(window.session().view.time.size(), zoomed.time.size());
+  EXPECT_EQ(window.session().model()->home().address, home.address);
+}
+
+// What is planned while the search is still at work is shown at once, and said to be improving; it is never dimmed then.
+TEST_F(Window, ADragShowsPlansWhileTheSearchIsAtWork) {
+  window.open(folder.write("long.graph", training_graph(200)));
+  ASSERT_TRUE(spin_until([&] { return window.session().model() != nullptr; }));
+  std::set<std::uint64_t> shown;
+  bool improving = false;
+  for (int step = kBudgetSteps - 25; step >= 500; step -= 25) {
+    window.slider().setValue(step);
+    EXPECT_EQ(window.session().asked_budget(), window.budget_scale().bytes_at(step));
+    QElapsedTimer clock;
+    clock.start();
+    while (clock.elapsed() < 15) QCoreApplication::processEvents(QEventLoop::AllEvents, 2);
+    shown.insert(window.session().model()->serial());
+    improving |= window.session().planning() == Planning::improving;
+    EXPECT_TRUE(window.session().model()->plan().feasible || window.session().model()->plan().budget_bytes < 0);
+  }
+  EXPECT_TRUE(improving);
+  EXPECT_GT(shown.size(), 2u);
+  window.wait_for_plan();
+  EXPECT_EQ(window.session().planning(), Planning::done);
+}
+
+TEST_F(Window, WishesPlanAgainAndAreUndone) {
+  window.set_budget({-1, 60});
+  window.wait_for_plan();
+  ASSERT_GT(window.session().model()->plan().decisions.size(), 0u);
+  const std::string given_up = window.session().model()->plan().decisions[0].value;
+  const double cost = window.session().model()->plan().cost_us;
+  const std::int64_t budget = window.session().model()->plan().budget_bytes;
+  window.session().ask_wishes({{WishKind::keep, given_up}});
+  window.wait_for_plan();
+  const Plan& kept = window.session().model()->plan();
+  EXPECT_EQ(kept.budget_bytes, budget);
+  for (const Decision& decision : kept.decisions) EXPECT_NE(decision.value, given_up);
+  EXPECT_GE(kept.cost_us, cost);
+  EXPECT_NE(window.tool_line().find("--keep " + given_up), std::string::npos);
+  EXPECT_TRUE(window.undo());
+  window.wait_for_plan();
+  EXPECT_EQ(window.session().model()->plan().cost_us, cost);
+  EXPECT_TRUE(window.session().wishes().empty());
+  EXPECT_FALSE(window.undo());
+  EXPECT_TRUE(window.redo());
+  window.wait_for_plan();
+  EXPECT_EQ(window.session().wishes().size(), 1u);
+}
+
 TEST_F(Window, ABudgetBelowTheFloorShowsTheBestAndWhy) {
   window.set_budget({1, -1});
   window.wait_for_plan();

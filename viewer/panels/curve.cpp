@@ -123,7 +123,8 @@ void CurvePanel::draw(float width, float height) {
       "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
   draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
   plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)});
-  if (budget_.update(plot_, session_))
+  const bool on_budget = budget_.update(plot_, session_);
+  if (on_budget)
     navigation_.rest();
   else
     navigation_.update(plot_, session_, false);
@@ -138,6 +139,7 @@ void CurvePanel::draw(float width, float height) {
   const float base = plot_.y_of(static_cast<double>(model.external_bytes()));
   if (plot_.y1 - base > 15) draw_text(TextSize::small, plot_.x1 + 7, (plot_.y1 + base) / 2 - 7, colours::kFaint, "external");
   draw_solving(plot_, session_);
+  if (on_budget) return;
 
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (!plot_.contains(mouse) || model.nodes() == 0) return;
@@ -158,6 +160,10 @@ const std::vector<std::int64_t>& CurvePanel::outline() {
     outline_along_ = shown.serial();
   }
   return outline_;
+}
+
+ImVec2 CurvePanel::place_of_bytes(std::int64_t bytes) const {
+  return ImVec2((plot_.x0 + plot_.x1) / 2, plot_.y_of(static_cast<double>(bytes)));
 }
 
 ImVec2 CurvePanel::place_of(NodeId n) const { return ImVec2(plot_.x_of(n + 0.5), (plot_.y0 + plot_.y1) / 2); }

@@ -19,6 +19,7 @@ class CurvePanel : public PicturePanel {
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
   ImVec2 place_of(NodeId n) const;  // the place of a node on the canvas in the last frame, for tests
+  ImVec2 place_of_bytes(std::int64_t bytes) const;  // in the middle of the plot
 
  private:
   const std::vector<std::int64_t>& outline();

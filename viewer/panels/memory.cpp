@@ -120,7 +120,8 @@ void MemoryPanel::draw(float width, float height) {
   y += draw_legend(12, y + 2, width - 24, model);
   y += draw_infeasible(12, y + 2, width - 24, plan);
   plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address);
-  if (budget_.update(plot_, session_))
+  const bool on_budget = budget_.update(plot_, session_);
+  if (on_budget)
     navigation_.rest();
   else
     navigation_.update(plot_, session_, true);
@@ -139,6 +140,7 @@ void MemoryPanel::draw(float width, float height) {
   band(0, static_cast<double>(model.external_bytes()), "external");
   band(static_cast<double>(model.external_bytes()), static_cast<double>(model.extent()), "arena");
   draw_solving(plot_, session_);
+  if (on_budget) return;
 
   const LodRect* hit = picture_.hit(ImGui::GetIO().MousePos);
   const PlanRect* rect = hit != nullptr ? &model.rects()[hit->rect] : nullptr;

@@ -10,7 +10,9 @@ namespace {
 constexpr std::size_t kMostNodesHeld = 30'000;  // in the plans of all budgets that nobody asked for
 constexpr std::size_t kMostFilled = 49;
 
-std::size_t budgets_to_fill(std::size_t nodes) {
+constexpr std::size_t kMostAsked = 8;  // further plans that a person asked for
+
+std::size_t room_for(std::size_t nodes) {
   const std::size_t fits = kMostNodesHeld / std::max<std::size_t>(nodes, 1);
   return fits < 3 ? 0 : std::min(fits, kMostFilled);
 }
@@ -22,11 +24,12 @@ bool fits(const PlanModel& model, std::int64_t budget) {
 
 }  // namespace
 
+PlanArchive::PlanArchive(std::size_t nodes) : room_(room_for(nodes)) {}
+
 void PlanArchive::put(std::int64_t budget, std::shared_ptr<const PlanModel> model) {
-  const std::size_t most = budgets_to_fill(model->graph().nodes.size()) + 8;
   plans_[budget] = std::move(model);
   // The farthest of the others goes, and never the plan without a budget.
-  while (plans_.size() > most) {
+  while (plans_.size() > room_ + kMostAsked) {
     auto farthest = plans_.end();
     for (auto it = plans_.begin(); it != plans_.end(); ++it)
       if (it->first >= 0 && it->first != budget &&
@@ -50,8 +53,8 @@ std::shared_ptr<const PlanModel> PlanArchive::cheapest_within(std::int64_t budge
 }
 
 // The widest gap between known budgets is halved, until as many are known as there is room for.
-std::optional<std::int64_t> PlanArchive::next_to_fill(std::int64_t floor, std::int64_t keep_all, std::size_t nodes) const {
-  if (filled_ || keep_all <= floor || share_filled(nodes) >= 1) return std::nullopt;
+std::optional<std::int64_t> PlanArchive::next_to_fill(std::int64_t floor, std::int64_t keep_all) const {
+  if (filled_ || keep_all <= floor || plans_.size() >= room_) return std::nullopt;
   for (const std::int64_t end : {keep_all, floor})
     if (!plans_.count(end)) return end;
   std::int64_t before = floor, widest = 0, middle = 0;
@@ -73,11 +76,6 @@ std::vector<KnownPlan> PlanArchive::points() const {
     if (budget >= 0) points.push_back({budget, plan.peak_bytes, plan.recompute_cost_ratio(), plan.feasible});
   }
   return points;
-}
-
-double PlanArchive::share_filled(std::size_t nodes) const {
-  const std::size_t most = budgets_to_fill(nodes);
-  return most == 0 ? 1.0 : std::min(1.0, static_cast<double>(plans_.size()) / static_cast<double>(most));
 }
 
 }  // namespace tapedeck::viewer

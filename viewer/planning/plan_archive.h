@@ -23,6 +23,9 @@ struct KnownPlan {
 // Not thread safe.
 class PlanArchive {
  public:
+  // For a captured graph of this many nodes. A large graph gets fewer plans, because every plan is as large as its graph.
+  explicit PlanArchive(std::size_t nodes);
+
   // A plan that the full search gave for a budget; -1: without one.
   void put(std::int64_t budget, std::shared_ptr<const PlanModel> model);
 
@@ -32,16 +35,15 @@ class PlanArchive {
   std::shared_ptr<const PlanModel> cheapest_within(std::int64_t budget) const;
 
   // The next budget between `floor` and `keep_all` that is worth planning while nobody waits: first both ends, then the middle
-  // of what is between. Nothing once enough budgets are known for a graph of this many nodes; a large graph gets fewer, because
-  // every plan is as large as its graph.
-  std::optional<std::int64_t> next_to_fill(std::int64_t floor, std::int64_t keep_all, std::size_t nodes) const;
+  // of what is between. Nothing once as many budgets are known as there is room for.
+  std::optional<std::int64_t> next_to_fill(std::int64_t floor, std::int64_t keep_all) const;
 
   void stop_filling() { filled_ = true; }  // from now on, nothing is next
 
   std::vector<KnownPlan> points() const;  // ascending by budget; the plan without a budget is left out
-  double share_filled(std::size_t nodes) const;
 
  private:
+  std::size_t room_;  // for budgets that nobody asked for
   std::map<std::int64_t, std::shared_ptr<const PlanModel>> plans_;
   bool filled_ = false;
 };

@@ -10,6 +10,8 @@
 namespace tapedeck::viewer {
 
 struct PlanWorker::Job {
+  explicit Job(std::shared_ptr<const PlanProblem> asked) : problem(std::move(asked)), archive(problem->graph->nodes.size()) {}
+
   std::shared_ptr<const PlanProblem> problem;
   std::atomic<bool> cancel_draft{false}, cancel_full{false};
   std::unique_ptr<PlanSource> draft;  // of the answering thread
@@ -20,12 +22,21 @@ struct PlanWorker::Job {
   PlanArchive archive;                // under the lock
 
   bool prepared() const { return full || !error.empty(); }
+  std::optional<std::int64_t> next_to_fill() const {
+    return full ? archive.next_to_fill(full->floor(), full->keep_all_peak()) : std::nullopt;
+  }
 };
 
 struct PlanWorker::Request {
   std::uint64_t number = 0;
   Budget budget;
+  std::chrono::steady_clock::time_point asked = std::chrono::steady_clock::now();
   bool drafted = false, final = false;
+  bool waited_for = false;  // somebody waits for the final plan
+
+  // While budgets come faster than this, drafts answer them: a final plan would be cancelled by the next one.
+  std::chrono::steady_clock::time_point rests_at() const { return asked + std::chrono::milliseconds(60); }
+  bool rests() const { return waited_for || std::chrono::steady_clock::now() >= rests_at(); }
 };
 
 namespace {
@@ -63,8 +74,7 @@ void PlanWorker::start(std::shared_ptr<const PlanProblem> problem) {
   if (job_ && job_->problem == problem) return;
   if (job_) job_->cancel_draft = job_->cancel_full = true;
   progress_ = 0;
-  job_ = std::make_shared<Job>();
-  job_->problem = std::move(problem);
+  job_ = std::make_shared<Job>(std::move(problem));
 }
 
 std::uint64_t PlanWorker::request(std::shared_ptr<const PlanProblem> problem, const Budget& budget) {
@@ -106,6 +116,8 @@ bool PlanWorker::busy() const {
 
 std::optional<PlanWorker::Result> PlanWorker::wait() {
   std::unique_lock lock(mutex_);
+  if (request_) request_->waited_for = true;
+  changed_.notify_all();
   changed_.wait(lock, [&] { return !request_ || request_->final; });
   return std::exchange(done_, std::nullopt);
 }
@@ -124,8 +136,7 @@ bool PlanWorker::fills() const {
   std::lock_guard lock(mutex_);
   if (!job_) return false;
   if (!job_->prepared()) return true;
-  return job_->full && job_->archive.next_to_fill(job_->full->floor(), job_->full->keep_all_peak(),
-                                                  job_->problem->graph->nodes.size());
+  return job_->next_to_fill().has_value();
 }
 
 void PlanWorker::tell_progress(double share) {
@@ -164,20 +175,21 @@ PlanWorker::Step PlanWorker::next_step() const {
   if (!job_) return Step::none;
   if (request_ && !request_->final) {
     if (!request_->drafted && !job_->has_no_draft && job_->error.empty()) return Step::draft;
-    return job_->prepared() ? Step::final_plan : Step::none;
+    return job_->prepared() && request_->rests() ? Step::final_plan : Step::none;
   }
-  if (job_->full && job_->archive.next_to_fill(job_->full->floor(), job_->full->keep_all_peak(),
-                                               job_->problem->graph->nodes.size()))
-    return Step::fill;
-  return Step::none;
+  return job_->next_to_fill() ? Step::fill : Step::none;
 }
 
 void PlanWorker::answer_requests() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return quit_ || next_step() != Step::none; });
     if (quit_) return;
-    do_step(next_step(), lock);
+    if (const Step step = next_step(); step != Step::none)
+      do_step(step, lock);
+    else if (job_ && job_->prepared() && request_ && !request_->final)
+      changed_.wait_until(lock, request_->rests_at());
+    else
+      changed_.wait(lock);
   }
 }
 
@@ -259,8 +271,7 @@ void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
 
 void PlanWorker::fill_archive(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Job> job = job_;
-  const std::int64_t budget = *job->archive.next_to_fill(job->full->floor(), job->full->keep_all_peak(),
-                                                         job->problem->graph->nodes.size());
+  const std::int64_t budget = *job->next_to_fill();
   job->cancel_full = false;
   job->interruptible = true;
   lock.unlock();
