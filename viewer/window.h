@@ -14,6 +14,7 @@
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/nodes.h>
 #include <tapedeck/viewer/panels/panels.h>
+#include <tapedeck/viewer/panels/recompute.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
 
 #include <QtCore/QTimer>
@@ -71,6 +72,7 @@ class MainWindow : public QMainWindow, public Observer {
   NodesPanel& nodes() { return as<NodesPanel>("nodes"); }
   DetailsPanel& details() { return as<DetailsPanel>("details"); }
   DecisionsPanel& decisions() { return as<DecisionsPanel>("decisions"); }
+  RecomputePanel& recompute() { return as<RecomputePanel>("recompute"); }
   Canvas& memory_canvas() { return *panel("memory").canvas; }
   Canvas& curve_canvas() { return *panel("curve").canvas; }
   QSlider& slider() { return bar_->slider(); }

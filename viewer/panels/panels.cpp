@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/panels/details.h>
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/nodes.h>
+#include <tapedeck/viewer/panels/recompute.h>
 
 namespace tapedeck::viewer {
 
@@ -28,6 +29,7 @@ const std::vector<Panel>& all_panels() {
       {"curve", "Live bytes", PanelPlace::below, 0, 270, picture<CurvePanel>, nullptr},
       {"nodes", "Nodes", PanelPlace::beside, 540, 430, nullptr, table<NodesPanel>},
       {"details", "Details", PanelPlace::beside, 540, 370, nullptr, table<DetailsPanel>},
+      {"recompute", "Recompute", PanelPlace::behind, 0, 0, nullptr, table<RecomputePanel>},
       {"decisions", "Decisions", PanelPlace::behind, 0, 0, nullptr, table<DecisionsPanel>},
   };
   return panels;

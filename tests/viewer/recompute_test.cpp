@@ -1,0 +1,120 @@
+// Tests the panel of recomputation with real clicks: what it says of a value equals the library's log and prices, and its
+// buttons are wishes.
+#include <tapedeck/tests/viewer/plans.h>
+#include <tapedeck/tests/viewer/window_fixture.h>
+
+#include <tapedeck/capture/cost/cost_model.h>
+#include <tapedeck/viewer/window.h>
+
+#include <gtest/gtest.h>
+#include <QtWidgets/QHeaderView>
+#include <QtWidgets/QPushButton>
+#include <QtWidgets/QTextBrowser>
+#include <QtWidgets/QTreeWidget>
+
+#include <algorithm>
+#include <string>
+
+namespace tapedeck::viewer {
+namespace {
+
+class Recompute : public WindowFixture {
+ protected:
+  void SetUp() override {
+    WindowFixture::SetUp();
+    window.set_budget({-1, 60});
+    window.wait_for_plan();
+    settle_panel();
+  }
+  void settle_panel() {
+    ASSERT_TRUE(spin_until([&] { return window.recompute().settled(); }));
+  }
+  const Plan& plan() { return window.session().model()->plan(); }
+  std::string first_given_up() { return plan().decisions.at(0).value; }
+  std::string card() { return window.recompute().card()->toPlainText().toStdString(); }
+  bool is_recomputed(const std::string& name) {
+    for (const ValueEntry& e : window.recompute().log()->entries)
+      if (e.name == name) return e.choice == ValueChoice::recomputed;
+    return false;
+  }
+};
+
+TEST_F(Recompute, SaysWhatTheLibrarySays) {
+  window.session().select_value(value(first_given_up()));
+  settle_panel();
+  const PlanLog& log = *window.recompute().log();
+  const ValueEntry& entry = find_entry(log.entries, plan(), first_given_up());
+  EXPECT_EQ(entry.choice, ValueChoice::recomputed);
+  EXPECT_NE(card().find(entry.rule), std::string::npos) << card();
+  EXPECT_NE(card().find("2 times"), std::string::npos) << card();
+  PlanOptions options;
+  const ValuePrice alone = price_alone(plan(), log.entries, entry, options);
+  const ValuePrice anew = price_anew(*window.session().document()->captured, plan(), entry, options);
+  const ValuePrices& shown = window.recompute().prices();
+  ASSERT_TRUE(shown.alone && shown.anew);
+  EXPECT_EQ(shown.alone->cost_us, alone.cost_us);
+  EXPECT_EQ(shown.alone->peak_bytes, alone.peak_bytes);
+  EXPECT_EQ(shown.anew->cost_us, anew.cost_us);
+  EXPECT_EQ(shown.anew->peak_bytes, anew.peak_bytes);
+}
+
+// The walk of a person who does not want to pay for a value: find the dearest, keep it, see the new plan, take it back.
+TEST_F(Recompute, TheDearestValueIsKeptByAClick) {
+  QTreeWidget* table = window.recompute().table();
+  ASSERT_GT(table->topLevelItemCount(), 0);
+  table->setCurrentItem(table->topLevelItem(0));  // sorted by what the further runs cost
+  settle_panel();
+  const ValueId v = window.session().selection().value;
+  const std::string name = window.recompute().log()->find(v)->name;
+  double dearest = 0;
+  for (const ValueEntry& e : window.recompute().log()->entries) dearest = std::max(dearest, e.again_us());
+  EXPECT_EQ(window.recompute().log()->find(v)->again_us(), dearest);
+  const double cost = plan().cost_us;
+  const double expected = window.recompute().prices().anew->cost_us;
+
+  click_widget(*window.recompute().keep_button());
+  window.wait_for_plan();
+  settle_panel();
+  EXPECT_FALSE(is_recomputed(name));
+  EXPECT_EQ(plan().cost_us, expected);  // what the price said
+  EXPECT_TRUE(window.recompute().keep_button()->isChecked());
+  EXPECT_LE(plan().peak_bytes, plan().budget_bytes);
+
+  EXPECT_TRUE(window.undo());
+  window.wait_for_plan();
+  settle_panel();
+  EXPECT_EQ(plan().cost_us, cost);
+  EXPECT_FALSE(window.recompute().keep_button()->isChecked());
+}
+
+TEST_F(Recompute, AWishToRecomputeAndMayAgain) {
+  std::string kept;
+  for (const ValueEntry& e : window.recompute().log()->entries)
+    if (e.choice == ValueChoice::kept && !e.runs.empty() && e.readers.size() > 1 && e.name[0] == 'h') kept = e.name;
+  ASSERT_FALSE(kept.empty());
+  window.session().select_value(value(kept));
+  settle_panel();
+  click_widget(*window.recompute().recompute_button());
+  window.wait_for_plan();
+  settle_panel();
+  EXPECT_TRUE(is_recomputed(kept));
+  click_widget(*window.recompute().may_button());
+  window.wait_for_plan();
+  EXPECT_TRUE(window.session().wishes().empty());
+}
+
+// Columns sort by their numbers.
+TEST_F(Recompute, TheTableSortsByBytes) {
+  QTreeWidget* table = window.recompute().table();
+  for (const Qt::SortOrder order : {Qt::AscendingOrder, Qt::DescendingOrder}) {
+    table->sortByColumn(3, order);
+    for (int i = 1; i < table->topLevelItemCount(); ++i) {
+      const double a = table->topLevelItem(i - 1)->data(3, Qt::UserRole).toDouble(),
+                   b = table->topLevelItem(i)->data(3, Qt::UserRole).toDouble();
+      EXPECT_TRUE(order == Qt::AscendingOrder ? a <= b : a >= b) << a << " " << b;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tapedeck::viewer
