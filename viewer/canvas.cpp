@@ -73,12 +73,6 @@ Key to_key(int qt) {
   }
 }
 
-// Keys that the pictures use. All other keys go to Qt's shortcuts.
-bool used_by_pictures(Key key) {
-  return key == Key::w || key == Key::a || key == Key::s || key == Key::d || key == Key::plus || key == Key::minus ||
-         (key >= Key::left && key <= Key::down);
-}
-
 InputEvent made(InputEvent::Kind kind, Qt::KeyboardModifiers modifiers) {
   InputEvent e;
   e.kind = kind;
@@ -289,19 +283,15 @@ bool Canvas::handle(QEvent* event) {
       input(made(InputEvent::Kind::focus_lost, {}));
       return false;
     case QEvent::ShortcutOverride:
-      if (host_->wants_text() || (used_by_pictures(to_key(static_cast<QKeyEvent*>(event)->key())) &&
-                                  static_cast<QKeyEvent*>(event)->modifiers() == Qt::NoModifier))
-        event->accept();
+      event->setAccepted(host_->wants_text());
       return event->isAccepted();
     case QEvent::KeyPress:
     case QEvent::KeyRelease: {
       const auto* e = static_cast<QKeyEvent*>(event);
       const InputEvent key = keyed(*e, event->type() == QEvent::KeyPress);
-      const bool text = host_->wants_text();
-      if (key.key == Key::none && !text) return false;
-      if (!text && (!used_by_pictures(key.key) || e->modifiers().testFlag(Qt::ControlModifier))) return false;
+      if (!host_->wants_text()) return false;  // keys are commands of the window
       if (!(e->isAutoRepeat() && !key.down)) input(key);
-      if (text && key.down)
+      if (key.down)
         for (const QChar c : e->text()) {
           InputEvent typed = made(InputEvent::Kind::text, e->modifiers());
           typed.character = c.unicode();

@@ -85,9 +85,6 @@ ImFont* font(TextSize size) {
   return fonts[std::min(static_cast<int>(size), fonts.Size - 1)];
 }
 
-bool key_down(Key key) { return ImGui::IsKeyDown(to_imgui_key(key)); }
-bool key_pressed(Key key) { return ImGui::IsKeyPressed(to_imgui_key(key)); }
-
 ImGuiHost::ImGuiHost(double scale) : context_(ImGui::CreateContext()), scale_(std::max(scale, 0.25)) {
   make_current();
   ImGuiIO& io = ImGui::GetIO();

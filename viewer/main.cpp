@@ -51,6 +51,7 @@ int run(QApplication& app, const Options& options) {
   window.resize(options.width, options.height);
   if (!options.file.empty()) window.open(options.file, options.budget);
   window.show();
+  if (!options.run.empty()) window.run(options.run);
   return app.exec();
 }
 
@@ -65,6 +66,7 @@ int main(int argc, char** argv) {
     return kUsage;
   }
   if (options.help) return std::fputs(usage_text().c_str(), stdout) < 0 ? kExecution : kOk;
+  if (options.commands) return std::fputs(command_list().c_str(), stdout) < 0 ? kExecution : kOk;
   if (options.version)
     return std::printf("tapedeck-viewer %s (Qt %s, Dear ImGui %s)\n", TAPEDECK_VERSION, qVersion(), IMGUI_VERSION) < 0
                ? kExecution

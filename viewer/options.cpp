@@ -49,11 +49,17 @@ std::string usage_text() {
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
+         "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
          "  --renderer auto|gl|soft how the canvases are drawn (default auto: OpenGL where there is a GPU)\n"
+         "  --commands              list the commands: ID, sentence, keys\n"
          "  --help, --version\n"
          "\n"
          "Exit codes: 0 ok, 2 usage, 3 bad or missing file, 4 the budget cannot be met (the picture shows why), 5 other "
          "failures.\n";
+}
+
+std::string picture_name_problem(const std::string& path) {
+  return path.ends_with(".png") ? "" : "pictures are written as .png only, and '" + path + "' ends otherwise";
 }
 
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error) {
@@ -71,6 +77,10 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->version = true;
       continue;
     }
+    if (name == "--commands") {
+      options->commands = true;
+      continue;
+    }
     if (name.empty() || name[0] != '-') {
       if (!options->file.empty()) return fail("more than one file; two are shown with --compare");
       options->file = name;
@@ -81,8 +91,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {"--shot",     "--size",    "--panel",   "--budget",
-                                                     "--renderer", "--compare", "-platform", "-style"};
+      static const std::vector<std::string> known = {"--shot", "--size", "--panel",   "--budget",   "--renderer", "--compare",
+                                                     "--run",  "--help", "--version", "--commands", "-platform",  "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -92,7 +102,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->shot = value;
     else if (name == "--compare" && !value.empty())
       options->compare = value;
-    else if (name == "--panel")
+    else if (name == "--run") {
+      if (!parse_commands(value, &options->run, error)) return fail("--run: " + *error);
+    } else if (name == "--panel")
       options->panel = value;
     else if (name == "-platform" || name == "-style")
       continue;  // an option of Qt itself
@@ -108,13 +120,15 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       return fail(value.empty() ? name + " needs a value" : "unknown option " + name);
     }
   }
-  if (options->help || options->version) return true;
+  if (options->help || options->version || options->commands) return true;
   if (!options->panel.empty() && find_panel(options->panel) == nullptr)
     return fail("no panel '" + options->panel + "'; there are " + panel_list());
   if (!options->panel.empty() && options->shot.empty()) return fail("--panel goes with --shot");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
-  if (!options->shot.empty() && !options->shot.ends_with(".png"))
-    return fail("--shot writes a .png file, and " + options->shot + " ends otherwise");
+  if (!options->shot.empty() && !picture_name_problem(options->shot).empty())
+    return fail("--shot: " + picture_name_problem(options->shot));
+  if (!options->run.empty() && options->file.empty()) return fail("--run needs a FILE");
+  if (!options->run.empty() && !options->compare.empty()) return fail("--run and --compare exclude each other");
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->compare.empty() && options->file.empty()) return fail("--compare needs a FILE to compare with");
   return true;

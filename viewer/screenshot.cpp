@@ -70,6 +70,10 @@ int take_shot(const Options& options) {
       std::fprintf(stderr, "tapedeck-viewer: %s: %s\n", options.file.c_str(), window.error().c_str());
       return kBadFile;
     }
+    if (!options.run.empty()) {
+      grabbed(window, options.width, options.height);  // a command may need the size and the focus of a shown window
+      window.run(options.run);
+    }
     const int saved = save(drawn(options, window), options.shot);
     return finish(saved, window.session().model()->plan());
   } catch (const std::exception& error) {

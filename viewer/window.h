@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/viewer/canvas.h>
+#include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/model/budget.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/options.h>
@@ -63,6 +64,17 @@ class MainWindow : public QMainWindow, public Observer {
   void
   wait_for_plan();  // blocks until the plan is there; for unattended rendering, and for a second file dropped with the first
   bool export_png(const std::string& path);
+  // Runs the commands in order, each after the plan that the one before asked for is there.
+  void run(const std::vector<const Command*>& commands);
+
+  // What commands call.
+  void ask_open();
+  void ask_compare();
+  void ask_export();
+  void reset_layout();
+  void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
+  void toggle_panel(const std::string& name);  // hides it if it can be seen; the panel in the centre gets the focus
+  bool panel_is_open(const std::string& name) const;
 
   Session& session() { return session_; }
   const std::string& error() const { return error_; }     // the error of the last request for a plan; empty if there was none
@@ -97,7 +109,6 @@ class MainWindow : public QMainWindow, public Observer {
     else
       return static_cast<P&>(*open.widget);
   }
-  void make_menus();
   void make_budget_bar();
   void make_status_bar();
   void poll();  // takes the worker's result, if there is one
@@ -107,19 +118,14 @@ class MainWindow : public QMainWindow, public Observer {
   void show_budget();                // sets the controls to the budget of the shown plan
   void show_numbers();
   void restore_layout();
-  void remember_recent(const std::string& path);
-  void fill_recent();
+  void fill_recent(QMenu& menu);
   ComparedPlan shown() const;  // REQUIRES a plan
-  void ask_open();
-  void ask_compare();
-  void ask_export();
-  void show_keys();
+  void compare_with(const std::string& path);
 
   Setup setup_;
   Session session_;
   std::vector<OpenPanel> panels_;
   QByteArray first_layout_;
-  QMenu* recent_menu_ = nullptr;
   QSlider* slider_ = nullptr;
   QDoubleSpinBox* percent_box_ = nullptr;
   QDoubleSpinBox* size_box_ = nullptr;

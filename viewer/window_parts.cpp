@@ -1,8 +1,9 @@
-// The parts of the main window that are built once: panels and docks from the table of panels, menus, the controls of the
-// budget, the status bar. Also the settings that the viewer keeps between runs: the layout and the recent files.
+// The parts of the main window that are built once: panels and docks from the table of panels, the controls of the budget, the
+// status bar. Also the layout, which the viewer keeps between runs. command_menus.cpp builds the menus.
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/recent_files.h>
 
 #include <QtCore/QSettings>
 #include <QtCore/QSignalBlocker>
@@ -12,9 +13,7 @@
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QLabel>
-#include <QtWidgets/QLineEdit>
-#include <QtWidgets/QMenuBar>
-#include <QtWidgets/QMessageBox>
+#include <QtWidgets/QMenu>
 #include <QtWidgets/QProgressBar>
 #include <QtWidgets/QSlider>
 #include <QtWidgets/QStatusBar>
@@ -28,8 +27,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-constexpr int kMostRecent = 9;
 
 QSettings settings() { return QSettings(QStringLiteral("tapedeck"), QStringLiteral("viewer")); }
 
@@ -78,45 +75,6 @@ void MainWindow::make_docks() {
   resizeDocks(beside, beside_heights, Qt::Vertical);
   resizeDocks(below, below_heights, Qt::Vertical);
   first_layout_ = saveState();
-}
-
-void MainWindow::make_menus() {
-  const auto add = [this](QMenu* menu, const char* text, const QKeySequence& keys, auto&& act) {
-    QAction* action = menu->addAction(QString::fromUtf8(text));
-    action->setShortcut(keys);
-    connect(action, &QAction::triggered, this, guarded(this, act));
-    return action;
-  };
-  QMenu* file = menuBar()->addMenu(QStringLiteral("&File"));
-  add(file, "&Open…", QKeySequence::Open, [this] { ask_open(); });
-  recent_menu_ = file->addMenu(QStringLiteral("Open &recent"));
-  connect(recent_menu_, &QMenu::aboutToShow, this, guarded(this, [this] { fill_recent(); }));
-  add(file, "&Compare with…", QKeySequence(QStringLiteral("Ctrl+D")), [this] { ask_compare(); });
-  add(file, "&Export PNG…", QKeySequence(QStringLiteral("Ctrl+E")), [this] { ask_export(); });
-  file->addSeparator();
-  add(file, "&Quit", QKeySequence::Quit, [this] { close(); });
-
-  QMenu* view = menuBar()->addMenu(QStringLiteral("&View"));
-  add(view, "Fit &all", QKeySequence(QStringLiteral("H")), [this] { session_.fit_all(); });
-  add(view, "Centre, then &fit selection", QKeySequence(QStringLiteral("F")), [this] { session_.fit_selection(); });
-  add(view, "&Clear selection", QKeySequence(QStringLiteral("Esc")), [this] { session_.clear_selection(); });
-  view->addSeparator();
-  for (const OpenPanel& open : panels_)
-    if (open.dock) view->addAction(open.dock->toggleViewAction());
-  add(view, "&Reset layout", {}, [this] { restoreState(first_layout_); });
-
-  QMenu* go = menuBar()->addMenu(QStringLiteral("&Go"));
-  add(go, "&Next node", QKeySequence(QStringLiteral(".")), [this] { session_.step_node(1); });
-  add(go, "&Previous node", QKeySequence(QStringLiteral(",")), [this] { session_.step_node(-1); });
-  add(go, "P&roducer of the first operand", QKeySequence(QStringLiteral("[")), [this] { session_.follow(false); });
-  add(go, "First &reader", QKeySequence(QStringLiteral("]")), [this] { session_.follow(true); });
-  add(go, "The &peak", QKeySequence(QStringLiteral("P")), [this] {
-    if (session_.model() != nullptr) session_.select_node(session_.model()->peak_node());
-  });
-  add(go, "&Filter nodes", QKeySequence::Find, [this] { nodes().filter()->setFocus(); });
-
-  QMenu* help = menuBar()->addMenu(QStringLiteral("&Help"));
-  add(help, "&Keys", QKeySequence(QStringLiteral("F1")), [this] { show_keys(); });
 }
 
 void MainWindow::make_budget_bar() {
@@ -228,45 +186,37 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   QMainWindow::closeEvent(event);
 }
 
-void MainWindow::remember_recent(const std::string& path) {
-  QSettings stored = settings();
-  QStringList recent = stored.value(QStringLiteral("recent")).toStringList();
-  const QString added = QString::fromStdString(path);
-  recent.removeAll(added);
-  recent.prepend(added);
-  while (recent.size() > kMostRecent) recent.removeLast();
-  stored.setValue(QStringLiteral("recent"), recent);
-}
-
-void MainWindow::fill_recent() {
-  recent_menu_->clear();
-  const QStringList recent = settings().value(QStringLiteral("recent")).toStringList();
+void MainWindow::fill_recent(QMenu& menu) {
+  menu.clear();
+  const QStringList recent = recent_files();
   for (const QString& path : recent) {
-    QAction* action = recent_menu_->addAction(path);
+    QAction* action = menu.addAction(path);
     connect(action, &QAction::triggered, this, guarded(this, [this, path] { try_open(path.toStdString()); }));
   }
-  if (recent.isEmpty()) recent_menu_->addAction(QStringLiteral("(none)"))->setEnabled(false);
+  if (recent.isEmpty()) menu.addAction(QStringLiteral("(none)"))->setEnabled(false);
 }
 
-void MainWindow::show_keys() {
-  auto* box = new QMessageBox(QMessageBox::NoIcon, QStringLiteral("Keys"), {}, QMessageBox::Close, this);
-  box->setAttribute(Qt::WA_DeleteOnClose);
-  QString rows;
-  const auto row = [&](const QString& key, const QString& what) {
-    rows += QStringLiteral("<tr><td style='padding-right:18px'><b>%1</b></td><td>%2</td></tr>")
-                .arg(key.toHtmlEscaped(), what.toHtmlEscaped());
-  };
-  row(QStringLiteral("Wheel"), QStringLiteral("zoom time at the cursor (Ctrl: finely)"));
-  row(QStringLiteral("Shift+wheel, A D, arrows"), QStringLiteral("pan"));
-  row(QStringLiteral("Alt+wheel"), QStringLiteral("zoom addresses"));
-  row(QStringLiteral("W S, + -"), QStringLiteral("zoom time"));
-  row(QStringLiteral("Drag"), QStringLiteral("pan; click selects, double click fits all"));
-  for (QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly))
-    for (QAction* action : menu->actions())
-      if (!action->shortcut().isEmpty())
-        row(action->shortcut().toString(QKeySequence::NativeText), action->text().remove(QLatin1Char('&')));
-  box->setText(QStringLiteral("<table>%1</table>").arg(rows));
-  box->open();
+void MainWindow::reset_layout() { restoreState(first_layout_); }
+
+void MainWindow::show_panel(const std::string& name) {
+  QDockWidget* dock = panel(name).dock;
+  if (dock == nullptr) return;
+  dock->show();
+  dock->raise();
+}
+
+void MainWindow::toggle_panel(const std::string& name) {
+  const OpenPanel& open = panel(name);
+  if (open.dock == nullptr) return open.widget->setFocus();
+  if (open.dock->isVisible() && !open.widget->visibleRegion().isEmpty())
+    open.dock->hide();
+  else
+    show_panel(name);
+}
+
+bool MainWindow::panel_is_open(const std::string& name) const {
+  const OpenPanel& open = panel(name);
+  return open.dock == nullptr || !open.dock->isHidden();
 }
 
 }  // namespace tapedeck::viewer

@@ -1,132 +1,22 @@
 // Tests the viewer's window on the offscreen platform, with synthetic events.
-#include <tapedeck/tests/viewer/plans.h>
+#include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/screenshot.h>
-#include <tapedeck/viewer/window.h>
 
-#include <gtest/gtest.h>
-#include <QtCore/QElapsedTimer>
-#include <QtGui/QMouseEvent>
-#include <QtGui/QWheelEvent>
-#include <QtWidgets/QApplication>
-#include <QtWidgets/QDoubleSpinBox>
-#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QMessageBox>
-#include <QtWidgets/QSlider>
-#include <QtWidgets/QTreeView>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <random>
 #include <set>
 
 namespace tapedeck::viewer {
 namespace {
-
-// A folder that is removed at the end of the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "viewer-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(file(name), std::ios::binary) << bytes;
-    return file(name);
-  }
-
- private:
-  std::string path_;
-};
-
-std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-bool spin_until(const std::function<bool()>& done) {
-  QElapsedTimer clock;
-  clock.start();
-  while (!done() && clock.elapsed() < 20000) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
-  return done();
-}
-
-void settle(Canvas& canvas) {
-  EXPECT_TRUE(spin_until([&] { return canvas.settled(); }));
-}
-
-void send_mouse(Canvas& canvas, QEvent::Type type, ImVec2 at, Qt::MouseButton button = Qt::NoButton) {
-  const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
-  QMouseEvent event(type, p, canvas.mapToGlobal(p), button, type == QEvent::MouseButtonPress ? button : Qt::NoButton,
-                    Qt::NoModifier);
-  QApplication::sendEvent(&canvas, &event);
-}
-
-// Sends press and release without a frame between them, as a real mouse may do.
-void click(Canvas& canvas, ImVec2 at) {
-  send_mouse(canvas, QEvent::MouseMove, at);
-  send_mouse(canvas, QEvent::MouseButtonPress, at, Qt::LeftButton);
-  send_mouse(canvas, QEvent::MouseButtonRelease, at, Qt::LeftButton);
-  settle(canvas);
-}
-
-void wheel(Canvas& canvas, ImVec2 at, int steps, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
-  const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
-  QWheelEvent event(p, canvas.mapToGlobal(p), QPoint(), QPoint(0, 120 * steps), Qt::NoButton, modifiers, Qt::NoScrollPhase,
-                    false);
-  QApplication::sendEvent(&canvas, &event);
-  settle(canvas);
-}
-
-void press(QWidget& widget, int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
-  for (QEvent::Type type : {QEvent::KeyPress, QEvent::KeyRelease}) {
-    QKeyEvent event(type, key, modifiers);
-    QApplication::sendEvent(&widget, &event);
-  }
-}
-
-class Window : public testing::Test {
- protected:
-  void SetUp() override {
-    window.resize(1600, 900);
-    window.show();
-    window.open(folder.write("step.graph", training_graph(16)));
-    window.wait_for_plan();
-    settle_all();
-  }
-  void settle_all() {
-    settle(window.memory_canvas());
-    settle(window.curve_canvas());
-  }
-  const Graph& graph() { return window.session().model()->graph(); }
-  ValueId value(const std::string& name) {
-    for (ValueId v = 0; v < graph().value_count(); ++v)
-      if (graph().value_name(v) == name) return v;
-    return kNone;
-  }
-  void expect_selected_everywhere(ValueId v) {
-    const NodeId n = graph().values[v].node;
-    EXPECT_EQ(window.session().selection().value, v);
-    EXPECT_EQ(window.session().selection().node, n);
-    EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), n);
-    EXPECT_TRUE(window.details().toPlainText().startsWith(QString::fromStdString("%" + graph().value_name(v))));
-  }
-
-  Folder folder;
-  MainWindow window{{Renderer::soft, "software", false}};
-};
 
 TEST_F(Window, AClickInTheMemoryPlanSelectsInAllPanels) {
   for (const char* name : {"h1", "h7", "d9"}) {
@@ -473,7 +363,11 @@ TEST(Program, ExitCodesWithoutAnyDisplay) {
                     png = folder.file("x.png");
   EXPECT_EQ(run("--help"), kOk);
   EXPECT_EQ(run("--version"), kOk);
+  EXPECT_EQ(run("--commands"), kOk);
   EXPECT_EQ(run("--no-such-option"), kUsage);
+  EXPECT_EQ(run(good + " --shot " + png + " --run view.fit-all"), kOk);
+  EXPECT_EQ(run(good + " --shot " + png + " --run view.fit-al"), kUsage);
+  EXPECT_EQ(run(good + " --shot " + png + ".svg"), kUsage);
   EXPECT_EQ(run(good + " --shot " + png + " --size 640x480"), kOk);
   EXPECT_EQ(QImage(QString::fromStdString(png)).size(), QSize(640, 480));
   EXPECT_EQ(run(bad + " --shot " + png), kBadFile);

@@ -1,5 +1,5 @@
-// Draws the parts that all pictures share: text, axes, limits, legend and tooltips; and changes the view by wheel, drag and
-// keys. All places are in units of the canvas, and lines lie at whole units.
+// Draws the parts that all pictures share: text, axes, limits, legend and tooltips; and changes the view by wheel and drag.
+// All places are in units of the canvas, and lines lie at whole units.
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -271,33 +271,23 @@ bool Navigation::drag(const Plot& plot, PlanView* view, bool has_addresses) {
   return true;
 }
 
-bool Navigation::keys(const Plot& plot, PlanView* view) const {
-  const ImGuiIO& io = ImGui::GetIO();
-  const double centre = plot.contains(io.MousePos) ? static_cast<double>((io.MousePos.x - plot.x0) / plot.width()) : 0.5;
-  bool changed = true;
-  if (key_pressed(Key::w) || key_pressed(Key::plus))
-    view->time.zoom(centre, 0.8, 1);
-  else if (key_pressed(Key::s) || key_pressed(Key::minus))
-    view->time.zoom(centre, 1.25, 1);
-  else if (key_pressed(Key::a) || key_pressed(Key::left))
-    view->time.pan(-0.1);
-  else if (key_pressed(Key::d) || key_pressed(Key::right))
-    view->time.pan(0.1);
-  else if (key_pressed(Key::up))
-    view->address.pan(0.1);
-  else if (key_pressed(Key::down))
-    view->address.pan(-0.1);
-  else
-    changed = false;
-  return changed;
+void Navigation::note_cursor(const Plot& plot, Session& session) const {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (plot.contains(mouse))
+    session.cursor = {this, plot.across_at(mouse.x)};
+  else if (session.cursor.picture == this)
+    session.cursor = {};
 }
 
 void Navigation::update(const Plot& plot, Session& session, bool has_addresses) {
   PlanView view = session.view;
-  const bool wheeled = wheel(plot, &view, has_addresses), dragged = drag(plot, &view, has_addresses), keyed = keys(plot, &view);
-  if (!wheeled && !dragged && !keyed) return;
+  const bool was_dragging = dragging;
+  const bool wheeled = wheel(plot, &view, has_addresses), dragged = drag(plot, &view, has_addresses);
+  note_cursor(plot, session);
+  if (was_dragging && !dragging) session.end_gesture();
+  if (!wheeled && !dragged) return;
   session.view = view;
-  session.view_changed();
+  session.view_changed(dragged ? Gesture::drag : Gesture::wheel);
 }
 
 bool PicturePanel::draw_nothing(float width, float height) const {

@@ -54,7 +54,7 @@ float draw_infeasible(float x, float y, float width, const Plan& plan);
 void value_tooltip(const Plan& plan, ValueId v);
 void node_tooltip(const PlanModel& model, NodeId n);
 
-// Zooms and moves the view of the session by wheel, drag and the keys W A S D + - and arrows over a plot.
+// Zooms and moves the view of the session by wheel and drag over a plot. Keys are commands of the window.
 struct Navigation {
   bool dragging = false;
   bool clicked = false;  // true in the frame of a left click that was no drag
@@ -64,7 +64,7 @@ struct Navigation {
  private:
   bool wheel(const Plot& plot, PlanView* view, bool has_addresses) const;
   bool drag(const Plot& plot, PlanView* view, bool has_addresses);
-  bool keys(const Plot& plot, PlanView* view) const;
+  void note_cursor(const Plot& plot, Session& session) const;
   bool pressed_ = false;
 };
 

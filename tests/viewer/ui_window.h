@@ -1,0 +1,143 @@
+// A window on the offscreen platform, and the events of a person: mouse, wheel, keyboard.
+#pragma once
+
+#include <tapedeck/tests/viewer/plans.h>
+
+#include <tapedeck/viewer/window.h>
+
+#include <gtest/gtest.h>
+#include <QtCore/QElapsedTimer>
+#include <QtGui/QMouseEvent>
+#include <QtGui/QWheelEvent>
+#include <QtGui/QWindow>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QDoubleSpinBox>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QSlider>
+#include <QtWidgets/QTreeView>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+// Qt's own tests send keys by this function: it is exported and declared in no header of its own.
+Q_GUI_EXPORT bool qt_handleKeyEvent(QWindow* window, QEvent::Type type, int key, Qt::KeyboardModifiers modifiers,
+                                    const QString& text, bool repeated, ushort count);
+
+namespace tapedeck::viewer {
+
+// A folder that is removed at the end of the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "viewer-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(file(name), std::ios::binary) << bytes;
+    return file(name);
+  }
+
+ private:
+  std::string path_;
+};
+
+inline std::string read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline bool spin_until(const std::function<bool()>& done) {
+  QElapsedTimer clock;
+  clock.start();
+  while (!done() && clock.elapsed() < 20000) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+  return done();
+}
+
+inline void settle(Canvas& canvas) {
+  EXPECT_TRUE(spin_until([&] { return canvas.settled(); }));
+}
+
+inline void send_mouse(Canvas& canvas, QEvent::Type type, ImVec2 at, Qt::MouseButton button = Qt::NoButton) {
+  const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
+  QMouseEvent event(type, p, canvas.mapToGlobal(p), button, type == QEvent::MouseButtonPress ? button : Qt::NoButton,
+                    Qt::NoModifier);
+  QApplication::sendEvent(&canvas, &event);
+}
+
+// Sends press and release without a frame between them, as a real mouse may do.
+inline void click(Canvas& canvas, ImVec2 at) {
+  send_mouse(canvas, QEvent::MouseMove, at);
+  send_mouse(canvas, QEvent::MouseButtonPress, at, Qt::LeftButton);
+  send_mouse(canvas, QEvent::MouseButtonRelease, at, Qt::LeftButton);
+  settle(canvas);
+}
+
+inline void wheel(Canvas& canvas, ImVec2 at, int steps, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
+  const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
+  QWheelEvent event(p, canvas.mapToGlobal(p), QPoint(), QPoint(0, 120 * steps), Qt::NoButton, modifiers, Qt::NoScrollPhase,
+                    false);
+  QApplication::sendEvent(&canvas, &event);
+  settle(canvas);
+}
+
+// A key of the real keyboard: shortcuts, then the widget with the focus.
+inline void press(QWidget& widget, int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier, const QString& text = {}) {
+  QWindow* window = widget.window()->windowHandle();
+  for (QEvent::Type type : {QEvent::KeyPress, QEvent::KeyRelease})
+    qt_handleKeyEvent(window, type, key, modifiers, text, false, 1);
+}
+
+// Types letters of the English keyboard.
+inline void type(QWidget& widget, const std::string& text) {
+  for (char c : text) {
+    const bool capital = c >= 'A' && c <= 'Z';
+    press(widget, c >= 'a' && c <= 'z' ? c - 'a' + Qt::Key_A : c, capital ? Qt::ShiftModifier : Qt::NoModifier,
+          QString(QLatin1Char(c)));
+  }
+}
+
+// A shown window with a small training step.
+class Window : public testing::Test {
+ protected:
+  void SetUp() override {
+    window.resize(1600, 900);
+    activate();
+    window.open(folder.write("step.graph", training_graph(16)));
+    window.wait_for_plan();
+    settle_all();
+  }
+  void activate() {  // only the active window has shortcuts
+    window.show();
+    window.activateWindow();
+    ASSERT_TRUE(spin_until([&] { return window.isActiveWindow(); }));
+  }
+  void settle_all() {
+    settle(window.memory_canvas());
+    settle(window.curve_canvas());
+  }
+  const Graph& graph() { return window.session().model()->graph(); }
+  ValueId value(const std::string& name) {
+    for (ValueId v = 0; v < graph().value_count(); ++v)
+      if (graph().value_name(v) == name) return v;
+    return kNone;
+  }
+  void expect_selected_everywhere(ValueId v) {
+    const NodeId n = graph().values[v].node;
+    EXPECT_EQ(window.session().selection().value, v);
+    EXPECT_EQ(window.session().selection().node, n);
+    EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), n);
+    EXPECT_TRUE(window.details().toPlainText().startsWith(QString::fromStdString("%" + graph().value_name(v))));
+  }
+
+  Folder folder;
+  MainWindow window{{Renderer::soft, "software", false}};
+};
+
+}  // namespace tapedeck::viewer
