@@ -7,12 +7,12 @@
 
 #include <tapedeck/engine/text/suggest.h>
 
-#include <QtWidgets/QApplication>
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QSlider>
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace tapedeck::viewer {
 
@@ -64,6 +64,37 @@ Table view_commands() {
   move("view.lower", "Lower addresses", "Down", "Move towards lower addresses.", [](W& w) { w.session().pan(0, -kPan); });
   table.push_back({"view.reset-layout", "Reset layout", "", "Put all panels where they were at first.",
                    [](W& w) { w.reset_layout(); }, true});
+  return table;
+}
+
+// The titles and sentences of the themes, in the order of Theme.
+constexpr std::pair<const char*, const char*> kThemeTexts[kThemeCount] = {
+    {"Dark theme", "Show light text on dark grounds."},
+    {"Light theme", "Show dark text on light grounds."},
+    {"High contrast theme", "Show white and strong colours on black."}};
+
+void step_scale(MainWindow& window, int steps) {
+  const Look look = look_in_use();
+  window.set_look({look.theme, stepped_scale(look.scale, steps)});
+}
+
+Table look_commands() {
+  Table table;
+  for (int i = 0; i < kThemeCount; ++i) {
+    const auto theme = static_cast<Theme>(i);
+    table.push_back({"view.theme-" + std::string(theme_name(theme)), kThemeTexts[i].first, "", kThemeTexts[i].second,
+                     [theme](W& w) {
+                       w.set_look({theme, look_in_use().scale});
+                     },
+                     i == 0, false, [theme](const W&) { return look_in_use().theme == theme; }});
+  }
+  table.push_back({"view.larger", "Larger", "Ctrl+= Ctrl++", "Show all texts and pictures larger, up to three times.",
+                   [](W& w) { step_scale(w, 1); }, true});
+  table.push_back({"view.smaller", "Smaller", "Ctrl+-", "Show all texts and pictures smaller, down to three quarters.",
+                   [](W& w) { step_scale(w, -1); }});
+  table.push_back({"view.normal-size", "Normal size", "Ctrl+0", "Show all texts and pictures at their normal size.", [](W& w) {
+                     w.set_look({look_in_use().theme, 1});
+                   }});
   return table;
 }
 
@@ -135,7 +166,8 @@ Table help_commands() {
 const std::vector<Command>& all_commands() {
   static const Table commands = [] {
     Table all;
-    for (Table (*part)() : {file_commands, view_commands, panel_commands, budget_commands, go_commands, help_commands}) {
+    for (Table (*part)() :
+         {file_commands, view_commands, look_commands, panel_commands, budget_commands, go_commands, help_commands}) {
       Table table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

@@ -116,6 +116,7 @@ class ImGuiHost {
 
   ImGuiContext* context_ = nullptr;
   double scale_ = 1;
+  Theme theme_ = theme_in_use();
   bool fonts_changed_ = false;
   std::deque<InputEvent> queue_;
   Clipboard clipboard_;

@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
+#include <tapedeck/viewer/settings.h>
 #include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
@@ -36,6 +37,14 @@ bool has_display(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments)
     if (argument == "-platform") return true;
   return false;
+}
+
+// What the command line asks for, else what the person chose last. A picture depends on the command line only.
+Look look_of(const Options& options) {
+  Look look = options.shot.empty() ? remembered_look() : Look();
+  if (options.theme) look.theme = *options.theme;
+  if (options.scale > 0) look.scale = options.scale;
+  return look;
 }
 
 int run(QApplication& app, const Options& options) {
@@ -83,7 +92,7 @@ int main(int argc, char** argv) {
   QSurfaceFormat::setDefaultFormat(format);
   QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking then keeps the OpenGL contexts
   Application app(argc, argv);
-  apply_theme(app);
+  apply_look(app, look_of(options));
   try {
     return run(app, options);
   } catch (const tapedeck::Error& error) {

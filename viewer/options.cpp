@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/options.h>
 
 #include <tapedeck/viewer/panels/panels.h>
+#include <tapedeck/viewer/theme.h>
 
 #include <tapedeck/engine/text/suggest.h>
 
@@ -21,6 +22,14 @@ bool parse_size(const std::string& text, int* width, int* height) {
   *width = std::atoi(text.c_str());
   *height = std::atoi(text.c_str() + x + 1);
   return *width >= 64 && *height >= 64 && *width <= 16384 && *height <= 16384;
+}
+
+// "150" or "150%", from kLeastScale to kMostScale.
+bool parse_scale(std::string text, double* scale) {
+  if (text.ends_with('%')) text.pop_back();
+  if (text.empty() || text.size() > 3 || text.find_first_not_of("0123456789") != std::string::npos) return false;
+  *scale = std::atoi(text.c_str()) / 100.0;
+  return *scale >= kLeastScale && *scale <= kMostScale;
 }
 
 bool parse_renderer(const std::string& text, Renderer* renderer) {
@@ -50,6 +59,10 @@ std::string usage_text() {
          panel_list() +
          "\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
+         "  --theme NAME            " +
+         theme_list() +
+         "\n"
+         "  --scale PERCENT         how large everything is, 75 to 300 (default 100)\n"
          "  --renderer auto|gl|soft how the canvases are drawn (default auto: OpenGL where there is a GPU)\n"
          "  --commands              list the commands: ID, sentence, keys\n"
          "  --help, --version\n"
@@ -91,8 +104,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {"--shot", "--size", "--panel",   "--budget",   "--renderer", "--compare",
-                                                     "--run",  "--help", "--version", "--commands", "-platform",  "-style"};
+      static const std::vector<std::string> known = {"--shot",    "--size",     "--panel",   "--budget", "--renderer",
+                                                     "--compare", "--run",      "--theme",   "--scale",  "--help",
+                                                     "--version", "--commands", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -114,6 +128,12 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     } else if (name == "--budget") {
       if (!parse_budget(value, &options->budget))
         return fail("--budget wants a size such as 64MiB or a percentage such as 60%, not '" + value + "'");
+    } else if (name == "--theme") {
+      Theme theme{};
+      if (!find_theme(value, &theme)) return fail("--theme wants one of " + theme_list() + ", not '" + value + "'");
+      options->theme = theme;
+    } else if (name == "--scale") {
+      if (!parse_scale(value, &options->scale)) return fail("--scale wants percent from 75 to 300, not '" + value + "'");
     } else if (name == "--renderer") {
       if (!parse_renderer(value, &options->renderer)) return fail("--renderer wants auto, gl or soft, not '" + value + "'");
     } else {

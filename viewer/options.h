@@ -2,9 +2,11 @@
 #pragma once
 
 #include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/picture.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,8 @@ struct Options {
   Budget budget;
   Renderer renderer = Renderer::automatic;
   std::vector<const Command*> run;
+  std::optional<Theme> theme;
+  double scale = 0;  // 0: not given
   bool help = false, version = false, commands = false;
 };
 

@@ -8,7 +8,7 @@
 #include <tapedeck/viewer/command_menus.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/recent_files.h>
+#include <tapedeck/viewer/settings.h>
 
 #include <QtCore/QMimeData>
 #include <QtCore/QSignalBlocker>

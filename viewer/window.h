@@ -14,6 +14,7 @@
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/nodes.h>
 #include <tapedeck/viewer/panels/panels.h>
+#include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/worker.h>
 
 #include <QtCore/QTimer>
@@ -75,6 +76,7 @@ class MainWindow : public QMainWindow, public Observer {
   void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
   void toggle_panel(const std::string& name);  // hides it if it can be seen; the panel in the centre gets the focus
   bool panel_is_open(const std::string& name) const;
+  void set_look(const Look& look);
 
   Session& session() { return session_; }
   const std::string& error() const { return error_; }     // the error of the last request for a plan; empty if there was none
@@ -96,11 +98,15 @@ class MainWindow : public QMainWindow, public Observer {
  protected:
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
+  void showEvent(QShowEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
 
  private:
   void make_panels();
   void make_docks();
+  void place_around();
+  void place_as_tabs();
+  void scale_tables(double factor);
   template <class P>
   P& as(const std::string& name) const {
     const OpenPanel& open = panel(name);
@@ -125,7 +131,7 @@ class MainWindow : public QMainWindow, public Observer {
   Setup setup_;
   Session session_;
   std::vector<OpenPanel> panels_;
-  QByteArray first_layout_;
+  bool placed_ = false;  // true when the panels stand where a person put them, or where they fit the shown window
   QSlider* slider_ = nullptr;
   QDoubleSpinBox* percent_box_ = nullptr;
   QDoubleSpinBox* size_box_ = nullptr;

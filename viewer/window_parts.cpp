@@ -1,36 +1,22 @@
-// The parts of the main window that are built once: panels and docks from the table of panels, the controls of the budget, the
-// status bar. Also the layout, which the viewer keeps between runs. command_menus.cpp builds the menus.
+// The parts of the main window that are built once: the panels from their table, the controls of the budget, the status bar.
+// window_layout.cpp places the panels, and command_menus.cpp builds the menus.
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/recent_files.h>
 
-#include <QtCore/QSettings>
 #include <QtCore/QSignalBlocker>
-#include <QtGui/QAction>
-#include <QtGui/QCloseEvent>
-#include <QtWidgets/QApplication>
-#include <QtWidgets/QDockWidget>
 #include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QLabel>
-#include <QtWidgets/QMenu>
 #include <QtWidgets/QProgressBar>
 #include <QtWidgets/QSlider>
 #include <QtWidgets/QStatusBar>
 #include <QtWidgets/QToolBar>
 #include <QtWidgets/QToolButton>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 namespace tapedeck::viewer {
-
-namespace {
-
-QSettings settings() { return QSettings(QStringLiteral("tapedeck"), QStringLiteral("viewer")); }
-
-}  // namespace
 
 void MainWindow::make_panels() {
   for (const Panel& panel : all_panels()) {
@@ -43,38 +29,6 @@ void MainWindow::make_panels() {
     }
     panels_.push_back(std::move(open));
   }
-}
-
-void MainWindow::make_docks() {
-  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);  // the curve stays as wide as the memory plan above it
-  QList<QDockWidget*> below, beside;
-  QList<int> below_heights, beside_widths, beside_heights;
-  for (OpenPanel& open : panels_) {
-    const Panel& panel = *open.panel;
-    if (panel.place == PanelPlace::centre) {
-      setCentralWidget(open.widget);
-      continue;
-    }
-    open.dock = new QDockWidget(QString::fromLatin1(panel.title), this);
-    open.dock->setObjectName(QString::fromLatin1(panel.title));
-    open.dock->setWidget(open.widget);
-    addDockWidget(panel.place == PanelPlace::below ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, open.dock);
-    if (panel.place == PanelPlace::behind) {
-      tabifyDockWidget(beside.last(), open.dock);
-      beside.last()->raise();
-    } else if (panel.place == PanelPlace::below) {
-      below << open.dock;
-      below_heights << panel.height;
-    } else {
-      beside << open.dock;
-      beside_widths << panel.width;
-      beside_heights << panel.height;
-    }
-  }
-  resizeDocks(beside, beside_widths, Qt::Horizontal);
-  resizeDocks(beside, beside_heights, Qt::Vertical);
-  resizeDocks(below, below_heights, Qt::Vertical);
-  first_layout_ = saveState();
 }
 
 void MainWindow::make_budget_bar() {
@@ -145,14 +99,15 @@ void MainWindow::show_numbers() {
     values[4] = ratio;
   }
   for (std::size_t i = 0; i < numbers_.size(); ++i)
-    numbers_[i].second->setText(
-        QStringLiteral("<span style='color:#929baa'>%1</span> %2")
-            .arg(QString::fromStdString(numbers_[i].first), QString::fromStdString(values[i]).toHtmlEscaped()));
+    numbers_[i].second->setText(QStringLiteral("<span style='color:%1'>%2</span> %3")
+                                    .arg(QString::fromStdString(html_colour(colours::kFaint)),
+                                         QString::fromStdString(numbers_[i].first),
+                                         QString::fromStdString(values[i]).toHtmlEscaped()));
   std::string problem = error_;
   if (model != nullptr && !model->plan().feasible && problem.empty()) problem = model->plan().infeasible_reason;
   message_->setText(QString::fromStdString(problem));
   message_->setToolTip(tooltip_of(problem));
-  message_->setStyleSheet(QStringLiteral("color: #ff5c5c"));
+  message_->setStyleSheet(QStringLiteral("color: ") + QString::fromStdString(html_colour(colours::kProblem)));
 }
 
 void MainWindow::show_budget() {
@@ -169,54 +124,6 @@ void MainWindow::show_budget() {
   slider_->setValue(scale_.step_of(budget));
   if (!percent_box_->hasFocus()) percent_box_->setValue(scale_.percent_of(budget));
   if (!size_box_->hasFocus()) size_box_->setValue(static_cast<double>(budget) / 1048576.0);
-}
-
-void MainWindow::restore_layout() {
-  const QSettings stored = settings();
-  restoreGeometry(stored.value(QStringLiteral("geometry")).toByteArray());
-  restoreState(stored.value(QStringLiteral("layout")).toByteArray());
-}
-
-void MainWindow::closeEvent(QCloseEvent* event) {
-  if (setup_.remember) {
-    QSettings stored = settings();
-    stored.setValue(QStringLiteral("geometry"), saveGeometry());
-    stored.setValue(QStringLiteral("layout"), saveState());
-  }
-  QMainWindow::closeEvent(event);
-}
-
-void MainWindow::fill_recent(QMenu& menu) {
-  menu.clear();
-  const QStringList recent = recent_files();
-  for (const QString& path : recent) {
-    QAction* action = menu.addAction(path);
-    connect(action, &QAction::triggered, this, guarded(this, [this, path] { try_open(path.toStdString()); }));
-  }
-  if (recent.isEmpty()) menu.addAction(QStringLiteral("(none)"))->setEnabled(false);
-}
-
-void MainWindow::reset_layout() { restoreState(first_layout_); }
-
-void MainWindow::show_panel(const std::string& name) {
-  QDockWidget* dock = panel(name).dock;
-  if (dock == nullptr) return;
-  dock->show();
-  dock->raise();
-}
-
-void MainWindow::toggle_panel(const std::string& name) {
-  const OpenPanel& open = panel(name);
-  if (open.dock == nullptr) return open.widget->setFocus();
-  if (open.dock->isVisible() && !open.widget->visibleRegion().isEmpty())
-    open.dock->hide();
-  else
-    show_panel(name);
-}
-
-bool MainWindow::panel_is_open(const std::string& name) const {
-  const OpenPanel& open = panel(name);
-  return open.dock == nullptr || !open.dock->isHidden();
 }
 
 }  // namespace tapedeck::viewer

@@ -77,6 +77,7 @@ class CommandWindow : public Window {
                        std::to_string(view.address.low) + " " + std::to_string(view.address.high);
     text += " selected " + std::to_string(session.selection().value) + " " + std::to_string(session.selection().node);
     text += " budget " + std::to_string(session.model()->plan().budget_bytes);
+    text += std::string(" look ") + theme_name(look_in_use().theme) + " " + std::to_string(look_in_use().scale);
     text += window.isVisible() ? " visible" : " closed";
     for (const auto* dock : window.findChildren<QDockWidget*>())
       text += " " + dock->objectName().toStdString() + (dock->isHidden() ? " hidden" : " open");
@@ -110,6 +111,14 @@ class CommandWindow : public Window {
 std::map<std::string, std::function<void(MainWindow&)>> preparations() {
   return {
       {"view.forward", [](MainWindow& w) { w.session().view_back(); }},
+      {"view.theme-dark",
+       [](MainWindow& w) {
+         w.set_look({Theme::light, 1});
+       }},
+      {"view.normal-size",
+       [](MainWindow& w) {
+         w.set_look({Theme::dark, 1.5});
+       }},
       {"view.reset-layout", [](MainWindow& w) { w.toggle_panel("curve"); }},
       {"panel.memory", [](MainWindow& w) { w.nodes().table()->setFocus(); }},
       {"budget.less", [](MainWindow& w) { w.slider().setValue(kBudgetSteps / 2); }},
@@ -131,6 +140,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     for (auto* dialog : window.findChildren<QDialog*>()) dialog->close();
     if (QWidget* palette = open_palette(window)) palette->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+    window.set_look({});
     if (command.id.starts_with("panel.")) window.show_panel(command.id.substr(6));
   }
 }

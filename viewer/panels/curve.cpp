@@ -47,7 +47,7 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   const std::int64_t bytes = model.curve()[n];
   const float x = plot.x_of(n + 0.5), y = plot.y_of(static_cast<double>(bytes));
   if (x < plot.x0 || x > plot.x1) return;
-  list()->AddCircleFilled(ImVec2(x, y), 5, IM_COL32(0, 0, 0, 255));
+  list()->AddCircleFilled(ImVec2(x, y), 5, to_imgui(colours::kOutline));
   list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
   const std::string text = "most live: " + human_bytes(bytes) + " at " + node_title(model.graph(), n);
   const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;

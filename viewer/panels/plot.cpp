@@ -69,7 +69,7 @@ void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what) {
   for (const Tick& tick : axis.ticks) {
     const float y = std::round(plot.y_of(tick.at));
     if (y < plot.y0 || y > plot.y1) continue;
-    list()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid, 20));
+    list()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid));
     list()->AddRectFilled(ImVec2(plot.x0 - 4, y), ImVec2(plot.x0, y + 1), to_imgui(colours::kFaint));
     draw_text(TextSize::small, plot.x0 - 8 - text_width(TextSize::small, tick.label), y - text_height(TextSize::small) / 2,
               colours::kFaint, tick.label);
@@ -183,8 +183,8 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
   const float wrap = std::max(width - 16, 20.0f);
   const ImVec2 size = font(TextSize::body)->CalcTextSizeA(text_height(TextSize::body), 1e9f, wrap, text.c_str());
   const ImVec2 low(std::round(x), std::round(y)), high(low.x + width, std::round(low.y + size.y + 12));
-  list()->AddRectFilled(low, high, IM_COL32(74, 20, 24, 255));
-  list()->AddRect(low, high, to_imgui(colours::kBudget));
+  list()->AddRectFilled(low, high, to_imgui(colours::kProblemGround));
+  list()->AddRect(low, high, to_imgui(colours::kProblem));
   list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText),
                   text.c_str(), nullptr, wrap);
   return high.y - low.y + 6;
