@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/messages.h>
 
 #include <QtCore/QSignalBlocker>
+#include <QtGui/QAction>
 #include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QLineEdit>
@@ -58,13 +59,14 @@ BudgetBar::BudgetBar(Session& session, std::function<void(const Budget&)> ask, Q
   progress_->setRange(0, 100);
   progress_->setMaximumWidth(90);
   progress_->setTextVisible(false);
-  progress_->setToolTip(QStringLiteral("The search for the best plan. Until it ends, plans within the budget are shown as they come."));
+  progress_->setToolTip(
+      QStringLiteral("The search for the best plan. Until it ends, plans within the budget are shown as they come."));
   costs_ = new QLabel;
   costs_->setTextFormat(Qt::PlainText);
   costs_->setContentsMargins(8, 0, 8, 0);
   for (QWidget* widget : std::initializer_list<QWidget*>{new QLabel(QStringLiteral(" Budget ")), slider_, percent_box_,
                                                          size_box_, no_budget_, progress_, costs_})
-    addWidget(widget);
+    shown_[widget] = addWidget(widget);
   connect(slider_, &QSlider::valueChanged, this, guarded(this, [this](int step) { ask_for(scale_.bytes_at(step)); }));
   connect(percent_box_, &QDoubleSpinBox::valueChanged, this,
           guarded(this, [this](double value) { ask_for(scale_.bytes_of_percent(value)); }));
@@ -90,9 +92,9 @@ void BudgetBar::refresh() {
   const PlanModel* model = session_.model();
   for (QWidget* widget : std::initializer_list<QWidget*>{slider_, percent_box_, size_box_, no_budget_})
     widget->setEnabled(model != nullptr);
-  progress_->setVisible(session_.solving());
+  shown_[progress_]->setVisible(session_.solving());
   progress_->setValue(static_cast<int>(session_.progress() * 100));
-  costs_->setVisible(model != nullptr);
+  shown_[costs_]->setVisible(model != nullptr);
   if (model == nullptr) {
     scale_ = {};
     return;

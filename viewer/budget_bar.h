@@ -8,6 +8,7 @@
 #include <QtWidgets/QToolBar>
 
 #include <functional>
+#include <map>
 
 class QDoubleSpinBox;
 class QLabel;
@@ -40,6 +41,7 @@ class BudgetBar : public QToolBar {
   QToolButton* no_budget_;
   QProgressBar* progress_;
   QLabel* costs_;
+  std::map<QWidget*, QAction*> shown_;  // a widget of a toolbar is shown and hidden by its action
   BudgetScale scale_;
 };
 

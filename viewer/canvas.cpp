@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/canvas.h>
 
 #include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/theme.h>
 
 #include <backends/imgui_impl_opengl3.h>
 #include <QtCore/QEvent>
@@ -73,12 +74,6 @@ Key to_key(int qt) {
   }
 }
 
-// Keys that the pictures use. All other keys go to Qt's shortcuts.
-bool used_by_pictures(Key key) {
-  return key == Key::w || key == Key::a || key == Key::s || key == Key::d || key == Key::plus || key == Key::minus ||
-         (key >= Key::left && key <= Key::down);
-}
-
 InputEvent made(InputEvent::Kind kind, Qt::KeyboardModifiers modifiers) {
   InputEvent e;
   e.kind = kind;
@@ -88,10 +83,13 @@ InputEvent made(InputEvent::Kind kind, Qt::KeyboardModifiers modifiers) {
   return e;
 }
 
+// A picture has its own units, as long as the scale of the look; a mouse has those of Qt.
+float to_units(double length) { return static_cast<float>(length / look_in_use().scale); }
+
 InputEvent moved(const QPointF& position, Qt::KeyboardModifiers modifiers) {
   InputEvent e = made(InputEvent::Kind::move, modifiers);
-  e.x = static_cast<float>(position.x());
-  e.y = static_cast<float>(position.y());
+  e.x = to_units(position.x());
+  e.y = to_units(position.y());
   return e;
 }
 
@@ -138,11 +136,10 @@ class Canvas::GlSurface : public QOpenGLWidget {
     if (!ready_) return;
     ImGuiHost& host = *canvas_.host_;
     host.make_current();
-    host.set_scale(devicePixelRatioF());
+    host.set_scale(devicePixelRatioF() * look_in_use().scale);
     if (host.fonts_changed()) ImGui_ImplOpenGL3_DestroyFontsTexture();
     ImGui_ImplOpenGL3_NewFrame();
-    const ImDrawData& drawn =
-        host.frame(canvas_.picture_, static_cast<float>(width()), static_cast<float>(height()), canvas_.seconds());
+    const ImDrawData& drawn = host.frame(canvas_.picture_, to_units(width()), to_units(height()), canvas_.seconds());
     QOpenGLFunctions* gl = context()->functions();
     const Colour c = colours::kCanvas;
     gl->glClearColor(c.r / 255.0f, c.g / 255.0f, c.b / 255.0f, 1);
@@ -230,8 +227,8 @@ void Canvas::after_frame() {
 void Canvas::paintEvent(QPaintEvent*) {
   if (surface_ != nullptr) return;
   const double scale = devicePixelRatioF();
-  host_->set_scale(scale);
-  host_->frame(picture_, static_cast<float>(width()), static_cast<float>(height()), seconds());
+  host_->set_scale(scale * look_in_use().scale);
+  host_->frame(picture_, to_units(width()), to_units(height()), seconds());
   QImage image = rasterized(*host_, qRound(width() * scale), qRound(height() * scale));
   image.setDevicePixelRatio(scale);
   QPainter(this).drawImage(0, 0, image);
@@ -282,6 +279,10 @@ bool Canvas::handle(QEvent* event) {
       e->accept();
       return true;
     }
+    case QEvent::PaletteChange:
+    case QEvent::FontChange:  // another theme or scale
+      refresh();
+      return false;
     case QEvent::Leave:
       input(made(InputEvent::Kind::leave, {}));
       return false;
@@ -289,19 +290,15 @@ bool Canvas::handle(QEvent* event) {
       input(made(InputEvent::Kind::focus_lost, {}));
       return false;
     case QEvent::ShortcutOverride:
-      if (host_->wants_text() || (used_by_pictures(to_key(static_cast<QKeyEvent*>(event)->key())) &&
-                                  static_cast<QKeyEvent*>(event)->modifiers() == Qt::NoModifier))
-        event->accept();
+      event->setAccepted(host_->wants_text());
       return event->isAccepted();
     case QEvent::KeyPress:
     case QEvent::KeyRelease: {
       const auto* e = static_cast<QKeyEvent*>(event);
       const InputEvent key = keyed(*e, event->type() == QEvent::KeyPress);
-      const bool text = host_->wants_text();
-      if (key.key == Key::none && !text) return false;
-      if (!text && (!used_by_pictures(key.key) || e->modifiers().testFlag(Qt::ControlModifier))) return false;
+      if (!host_->wants_text()) return false;  // keys are commands of the window
       if (!(e->isAutoRepeat() && !key.down)) input(key);
-      if (text && key.down)
+      if (key.down)
         for (const QChar c : e->text()) {
           InputEvent typed = made(InputEvent::Kind::text, e->modifiers());
           typed.character = c.unicode();

@@ -66,11 +66,15 @@ void map_keys(ImGuiIO& io) {
 
 void style() {
   ImGuiStyle& s = ImGui::GetStyle();
-  ImGui::StyleColorsDark(&s);
   s.WindowRounding = s.FrameRounding = s.PopupRounding = 0;
   s.WindowBorderSize = 1;
   s.WindowPadding = ImVec2(10, 8);
   s.AntiAliasedLinesUseTex = false;  // smooth lines would need a filtered texture, but the rasteriser reads the nearest texel
+}
+
+void style_colours() {
+  ImGuiStyle& s = ImGui::GetStyle();
+  theme_in_use() == Theme::light ? ImGui::StyleColorsLight(&s) : ImGui::StyleColorsDark(&s);
   const auto vec = [](Colour c, float alpha) { return ImVec4(c.r / 255.0f, c.g / 255.0f, c.b / 255.0f, alpha); };
   s.Colors[ImGuiCol_PopupBg] = vec(colours::kPanel, 0.97f);
   s.Colors[ImGuiCol_Border] = vec(colours::kFrame, 1);
@@ -84,9 +88,6 @@ ImFont* font(TextSize size) {
   const auto& fonts = ImGui::GetIO().Fonts->Fonts;
   return fonts[std::min(static_cast<int>(size), fonts.Size - 1)];
 }
-
-bool key_down(Key key) { return ImGui::IsKeyDown(to_imgui_key(key)); }
-bool key_pressed(Key key) { return ImGui::IsKeyPressed(to_imgui_key(key)); }
 
 ImGuiHost::ImGuiHost(double scale) : context_(ImGui::CreateContext()), scale_(std::max(scale, 0.25)) {
   make_current();
@@ -108,6 +109,7 @@ ImGuiHost::ImGuiHost(double scale) : context_(ImGui::CreateContext()), scale_(st
   map_keys(io);
 #endif
   style();
+  style_colours();
   build_fonts();
 }
 
@@ -225,6 +227,8 @@ const ImDrawData& ImGuiHost::frame(Picture& picture, float width, float height, 
   io.DisplaySize = ImVec2(std::max(width, 1.0f), std::max(height, 1.0f));
   io.DisplayFramebufferScale = ImVec2(static_cast<float>(scale_), static_cast<float>(scale_));
   io.DeltaTime = static_cast<float>(std::clamp(seconds, 0.0001, 0.25));
+  if (theme_ != theme_in_use()) style_colours();
+  theme_ = theme_in_use();
   take_input();
   ImGui::NewFrame();
   ImGui::SetNextWindowPos(ImVec2(0, 0));

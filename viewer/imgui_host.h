@@ -81,8 +81,6 @@ struct InputEvent {
 // The sizes of text: 11, 13 and 15 units.
 enum class TextSize { small, body, title };
 ImFont* font(TextSize size);  // a font of the current context
-bool key_down(Key key);       // REQUIRES a frame in progress
-bool key_pressed(Key key);    // REQUIRES a frame in progress; a held key repeats
 inline ImU32 to_imgui(Colour c) { return IM_COL32(c.r, c.g, c.b, c.a); }
 inline ImU32 to_imgui(Colour c, int alpha) { return IM_COL32(c.r, c.g, c.b, alpha); }
 
@@ -118,6 +116,7 @@ class ImGuiHost {
 
   ImGuiContext* context_ = nullptr;
   double scale_ = 1;
+  Theme theme_ = theme_in_use();
   bool fonts_changed_ = false;
   std::deque<InputEvent> queue_;
   Clipboard clipboard_;

@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
+#include <tapedeck/viewer/settings.h>
 #include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
@@ -38,6 +39,14 @@ bool has_display(const std::vector<std::string>& arguments) {
   return false;
 }
 
+// What the command line asks for, else what the person chose last. A picture depends on the command line only.
+Look look_of(const Options& options) {
+  Look look = options.shot.empty() ? remembered_look() : Look();
+  if (options.theme) look.theme = *options.theme;
+  if (options.scale > 0) look.scale = options.scale;
+  return look;
+}
+
 int run(QApplication& app, const Options& options) {
   if (!options.shot.empty()) return take_shot(options);
   MainWindow::Setup setup;
@@ -51,6 +60,7 @@ int run(QApplication& app, const Options& options) {
   window.resize(options.width, options.height);
   if (!options.file.empty()) window.open(options.file, options.budget);
   window.show();
+  if (!options.run.empty()) window.run(options.run);
   return app.exec();
 }
 
@@ -65,6 +75,7 @@ int main(int argc, char** argv) {
     return kUsage;
   }
   if (options.help) return std::fputs(usage_text().c_str(), stdout) < 0 ? kExecution : kOk;
+  if (options.commands) return std::fputs(command_list().c_str(), stdout) < 0 ? kExecution : kOk;
   if (options.version)
     return std::printf("tapedeck-viewer %s (Qt %s, Dear ImGui %s)\n", TAPEDECK_VERSION, qVersion(), IMGUI_VERSION) < 0
                ? kExecution
@@ -81,7 +92,7 @@ int main(int argc, char** argv) {
   QSurfaceFormat::setDefaultFormat(format);
   QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking then keeps the OpenGL contexts
   Application app(argc, argv);
-  apply_theme(app);
+  apply_look(app, look_of(options));
   try {
     return run(app, options);
   } catch (const tapedeck::Error& error) {

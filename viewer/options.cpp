@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/options.h>
 
 #include <tapedeck/viewer/panels/panels.h>
+#include <tapedeck/viewer/theme.h>
 
 #include <tapedeck/engine/text/suggest.h>
 
@@ -21,6 +22,14 @@ bool parse_size(const std::string& text, int* width, int* height) {
   *width = std::atoi(text.c_str());
   *height = std::atoi(text.c_str() + x + 1);
   return *width >= 64 && *height >= 64 && *width <= 16384 && *height <= 16384;
+}
+
+// "150" or "150%", from kLeastScale to kMostScale.
+bool parse_scale(std::string text, double* scale) {
+  if (text.ends_with('%')) text.pop_back();
+  if (text.empty() || text.size() > 3 || text.find_first_not_of("0123456789") != std::string::npos) return false;
+  *scale = std::atoi(text.c_str()) / 100.0;
+  return *scale >= kLeastScale && *scale <= kMostScale;
 }
 
 bool parse_renderer(const std::string& text, Renderer* renderer) {
@@ -49,11 +58,21 @@ std::string usage_text() {
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
+         "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
+         "  --theme NAME            " +
+         theme_list() +
+         "\n"
+         "  --scale PERCENT         how large everything is, 75 to 300 (default 100)\n"
          "  --renderer auto|gl|soft how the canvases are drawn (default auto: OpenGL where there is a GPU)\n"
+         "  --commands              list the commands: ID, sentence, keys\n"
          "  --help, --version\n"
          "\n"
          "Exit codes: 0 ok, 2 usage, 3 bad or missing file, 4 the budget cannot be met (the picture shows why), 5 other "
          "failures.\n";
+}
+
+std::string picture_name_problem(const std::string& path) {
+  return path.ends_with(".png") ? "" : "pictures are written as .png only, and '" + path + "' ends otherwise";
 }
 
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error) {
@@ -71,6 +90,10 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->version = true;
       continue;
     }
+    if (name == "--commands") {
+      options->commands = true;
+      continue;
+    }
     if (name.empty() || name[0] != '-') {
       if (!options->file.empty()) return fail("more than one file; two are shown with --compare");
       options->file = name;
@@ -81,8 +104,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {"--shot",     "--size",    "--panel",   "--budget",
-                                                     "--renderer", "--compare", "-platform", "-style"};
+      static const std::vector<std::string> known = {"--shot",    "--size",     "--panel",   "--budget", "--renderer",
+                                                     "--compare", "--run",      "--theme",   "--scale",  "--help",
+                                                     "--version", "--commands", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -92,7 +116,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->shot = value;
     else if (name == "--compare" && !value.empty())
       options->compare = value;
-    else if (name == "--panel")
+    else if (name == "--run") {
+      if (!parse_commands(value, &options->run, error)) return fail("--run: " + *error);
+    } else if (name == "--panel")
       options->panel = value;
     else if (name == "-platform" || name == "-style")
       continue;  // an option of Qt itself
@@ -102,19 +128,27 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     } else if (name == "--budget") {
       if (!parse_budget(value, &options->budget))
         return fail("--budget wants a size such as 64MiB or a percentage such as 60%, not '" + value + "'");
+    } else if (name == "--theme") {
+      Theme theme{};
+      if (!find_theme(value, &theme)) return fail("--theme wants one of " + theme_list() + ", not '" + value + "'");
+      options->theme = theme;
+    } else if (name == "--scale") {
+      if (!parse_scale(value, &options->scale)) return fail("--scale wants percent from 75 to 300, not '" + value + "'");
     } else if (name == "--renderer") {
       if (!parse_renderer(value, &options->renderer)) return fail("--renderer wants auto, gl or soft, not '" + value + "'");
     } else {
       return fail(value.empty() ? name + " needs a value" : "unknown option " + name);
     }
   }
-  if (options->help || options->version) return true;
+  if (options->help || options->version || options->commands) return true;
   if (!options->panel.empty() && find_panel(options->panel) == nullptr)
     return fail("no panel '" + options->panel + "'; there are " + panel_list());
   if (!options->panel.empty() && options->shot.empty()) return fail("--panel goes with --shot");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
-  if (!options->shot.empty() && !options->shot.ends_with(".png"))
-    return fail("--shot writes a .png file, and " + options->shot + " ends otherwise");
+  if (!options->shot.empty() && !picture_name_problem(options->shot).empty())
+    return fail("--shot: " + picture_name_problem(options->shot));
+  if (!options->run.empty() && options->file.empty()) return fail("--run needs a FILE");
+  if (!options->run.empty() && !options->compare.empty()) return fail("--run and --compare exclude each other");
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->compare.empty() && options->file.empty()) return fail("--compare needs a FILE to compare with");
   return true;

@@ -1,9 +1,12 @@
 // The command line of tapedeck-viewer.
 #pragma once
 
+#include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/picture.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +21,16 @@ struct Options {
   int width = 1600, height = 900;
   Budget budget;
   Renderer renderer = Renderer::automatic;
-  bool help = false, version = false;
+  std::vector<const Command*> run;
+  std::optional<Theme> theme;
+  double scale = 0;  // 0: not given
+  bool help = false, version = false, commands = false;
 };
 
 // Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error);
 std::string usage_text();
+// Says what is wrong with the name of a picture; empty if a picture of this name can be written. PNG is the only format.
+std::string picture_name_problem(const std::string& path);
 
 }  // namespace tapedeck::viewer

@@ -1,6 +1,7 @@
 #include <tapedeck/viewer/screenshot.h>
 
 #include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtGui/QImageWriter>
@@ -20,7 +21,7 @@ QImage grabbed(QWidget& widget, int width, int height) {
   // A few rounds of events let layouts settle and canvases draw their last frames.
   for (int i = 0; i < 6; ++i) QCoreApplication::processEvents();
   QImage image(width, height, QImage::Format_RGB32);
-  image.fill(Qt::black);
+  image.fill(widget.palette().color(QPalette::Window));
   widget.render(&image);
   return image;
 }
@@ -28,7 +29,7 @@ QImage grabbed(QWidget& widget, int width, int height) {
 QImage drawn(const Options& options, MainWindow& window) {
   if (options.panel.empty()) return grabbed(window, options.width, options.height);
   const MainWindow::OpenPanel& open = window.panel(options.panel);
-  if (open.picture) return render_picture(*open.picture, options.width, options.height);
+  if (open.picture) return render_picture(*open.picture, options.width, options.height, look_in_use().scale);
   QWidget* panel = open.widget;
   // The panel leaves its dock, so that it can have any size. It returns to the dock, which destroys it.
   QWidget* dock = panel->parentWidget();
@@ -58,7 +59,8 @@ int take_shot(const Options& options) {
     if (!options.compare.empty()) {
       const ComparedPlan left = load_compared(options.file), right = load_compared(options.compare, options.budget);
       ComparePicture picture(left, right);
-      return finish(save(render_picture(picture, options.width, options.height), options.shot), right.model->plan());
+      return finish(save(render_picture(picture, options.width, options.height, look_in_use().scale), options.shot),
+                    right.model->plan());
     }
     MainWindow::Setup setup;
     setup.renderer = choose_renderer(options.renderer == Renderer::gl ? Renderer::gl : Renderer::soft, &setup.renderer_text);
@@ -70,6 +72,10 @@ int take_shot(const Options& options) {
     if (!window.error().empty()) {
       std::fprintf(stderr, "tapedeck-viewer: %s: %s\n", options.file.c_str(), window.error().c_str());
       return kBadFile;
+    }
+    if (!options.run.empty()) {
+      grabbed(window, options.width, options.height);  // a command may need the size and the focus of a shown window
+      window.run(options.run);
     }
     const int saved = save(drawn(options, window), options.shot);
     return finish(saved, window.session().model()->plan());

@@ -1,51 +1,106 @@
 #include <tapedeck/viewer/theme.h>
 
-#include <tapedeck/viewer/model/colours.h>
-
 #include <QtGui/QFontDatabase>
 #include <QtGui/QPalette>
 #include <QtWidgets/QApplication>
+#include <QtWidgets/QProxyStyle>
 #include <QtWidgets/QStyleFactory>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace tapedeck::viewer {
 
 namespace {
 
+constexpr int kFontPixels = 12;
+constexpr double kScales[] = {0.75, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3};
+
+Look in_use;
+
 QColor qt(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
+int scaled(double pixels) { return std::max(1, qRound(pixels * in_use.scale)); }
+
+// Fusion with all its lengths scaled: icons, arrows, scroll bars, margins.
+class ScaledStyle : public QProxyStyle {
+ public:
+  explicit ScaledStyle(double scale) : QProxyStyle(QStyleFactory::create(QStringLiteral("Fusion"))), scale_(scale) {}
+  int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
+    const int length = QProxyStyle::pixelMetric(metric, option, widget);
+    return length > 1 ? std::max(1, qRound(length * scale_)) : length;
+  }
+
+ private:
+  double scale_;
+};
+
+QPalette palette() {
+  QPalette p;
+  const std::pair<QPalette::ColorRole, Colour> roles[] = {{QPalette::Window, colours::kWindow},
+                                                          {QPalette::WindowText, colours::kText},
+                                                          {QPalette::Base, colours::kCanvas},
+                                                          {QPalette::AlternateBase, colours::kAlternate},
+                                                          {QPalette::Text, colours::kText},
+                                                          {QPalette::PlaceholderText, colours::kPlaceholder},
+                                                          {QPalette::Button, colours::kButton},
+                                                          {QPalette::ButtonText, colours::kText},
+                                                          {QPalette::ToolTipBase, colours::kPanel},
+                                                          {QPalette::ToolTipText, colours::kText},
+                                                          {QPalette::Highlight, colours::kHighlight},
+                                                          {QPalette::HighlightedText, colours::kHighlightedText},
+                                                          {QPalette::Link, colours::kLink}};
+  for (const auto& [role, colour] : roles) p.setColor(role, qt(colour));
+  for (QPalette::ColorRole role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
+    p.setColor(QPalette::Disabled, role, qt(colours::kDisabled));
+  return p;
+}
+
+QString sheet() {
+  QString text = QStringLiteral(
+      "QToolTip { color: $text; background: $panel; border: 1px solid $frame; }"
+      "QHeaderView::section { background: $panel; color: $faint; border: 0; border-right: 1px solid $edge; padding: $3px $6px; "
+      "}"
+      "QTreeView, QTextBrowser, QTreeWidget, #palette { border: 1px solid $edge; }"
+      "QDockWidget::title { background: $panel; padding: $4px $8px; }"
+      "QStatusBar::item { border: 0; }"
+      "QMainWindow::separator { background: $separator; width: $4px; height: $4px; }");
+  for (int pixels : {3, 4, 6, 8}) text.replace(QStringLiteral("$%1px").arg(pixels), QStringLiteral("%1px").arg(scaled(pixels)));
+  const std::pair<const char*, Colour> names[] = {{"$text", colours::kText},   {"$panel", colours::kPanel},
+                                                  {"$frame", colours::kFrame}, {"$faint", colours::kFaint},
+                                                  {"$edge", colours::kEdge},   {"$separator", colours::kSeparator}};
+  for (const auto& [name, colour] : names) text.replace(QString::fromLatin1(name), QString::fromStdString(html_colour(colour)));
+  return text;
+}
+
+QFont font_of(const QApplication& app) {
+  QFont font = app.font();
+  if (QFontDatabase::hasFamily(QStringLiteral("DejaVu Sans"))) font.setFamily(QStringLiteral("DejaVu Sans"));
+  font.setPixelSize(scaled(kFontPixels));
+  return font;
+}
 
 }  // namespace
 
-void apply_theme(QApplication& app) {
-  app.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
-  QPalette p;
-  p.setColor(QPalette::Window, qt(colours::kWindow));
-  p.setColor(QPalette::WindowText, qt(colours::kText));
-  p.setColor(QPalette::Base, qt(colours::kCanvas));
-  p.setColor(QPalette::AlternateBase, QColor(23, 26, 32));
-  p.setColor(QPalette::Text, qt(colours::kText));
-  p.setColor(QPalette::PlaceholderText, QColor(110, 118, 132));
-  p.setColor(QPalette::Button, qt(colours::kButton));
-  p.setColor(QPalette::ButtonText, qt(colours::kText));
-  p.setColor(QPalette::ToolTipBase, qt(colours::kPanel));
-  p.setColor(QPalette::ToolTipText, qt(colours::kText));
-  p.setColor(QPalette::Highlight, QColor(45, 92, 138));
-  p.setColor(QPalette::HighlightedText, QColor(255, 255, 255));
-  p.setColor(QPalette::Link, QColor(125, 184, 234));
-  for (QPalette::ColorRole role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
-    p.setColor(QPalette::Disabled, role, QColor(104, 110, 122));
-  app.setPalette(p);
-  QFont font = app.font();
-  if (QFontDatabase::hasFamily(QStringLiteral("DejaVu Sans"))) font.setFamily(QStringLiteral("DejaVu Sans"));
-  font.setPixelSize(12);
-  app.setFont(font);
-  app.setStyleSheet(
-      QStringLiteral("QToolTip { color: #e2e6ed; background: #1f232b; border: 1px solid #464d5a; }"
-                     "QHeaderView::section { background: #1f232b; color: #929baa; border: 0; border-right: 1px solid #2a2f3a; "
-                     "padding: 3px 6px; }"
-                     "QTreeView, QTextBrowser, QTreeWidget { border: 1px solid #2a2f3a; }"
-                     "QDockWidget::title { background: #1f232b; padding: 4px 8px; }"
-                     "QStatusBar::item { border: 0; }"
-                     "QMainWindow::separator { background: #12151a; width: 4px; height: 4px; }"));
+void apply_look(QApplication& app, const Look& look) {
+  static bool first = true;
+  const double before = in_use.scale;
+  in_use = {look.theme, std::clamp(look.scale, kLeastScale, kMostScale)};
+  use_theme(in_use.theme);
+  if (first || before != in_use.scale) app.setStyle(new ScaledStyle(in_use.scale));
+  first = false;
+  app.setPalette(palette());
+  app.setFont(font_of(app));
+  app.setStyleSheet(sheet());
+}
+
+const Look& look_in_use() { return in_use; }
+
+double stepped_scale(double scale, int steps) {
+  const auto* at = std::min_element(std::begin(kScales), std::end(kScales),
+                                    [&](double a, double b) { return std::abs(a - scale) < std::abs(b - scale); });
+  const auto index = std::clamp<std::ptrdiff_t>(at - std::begin(kScales) + steps, 0, std::ssize(kScales) - 1);
+  return kScales[index];
 }
 
 }  // namespace tapedeck::viewer

@@ -1,11 +1,25 @@
-// The look of the Qt side. It uses the same table of colours as the pictures.
+// The look of the windows: theme and scale. The Qt side uses the same table of colours as the pictures.
 #pragma once
+
+#include <tapedeck/viewer/model/colours.h>
 
 class QApplication;
 
 namespace tapedeck::viewer {
 
-// Sets the style, the palette and the font of the application.
-void apply_theme(QApplication& app);
+// The theme, and how large everything is: 1 is the normal size.
+struct Look {
+  Theme theme = Theme::dark;
+  double scale = 1;
+  bool operator==(const Look& o) const { return theme == o.theme && scale == o.scale; }
+};
+inline constexpr double kLeastScale = 0.75, kMostScale = 3;
+
+// Sets style, palette, style sheet and font of the application. Open windows change at once, and pictures are drawn again. The
+// scale is moved into the range from kLeastScale to kMostScale.
+void apply_look(QApplication& app, const Look& look);
+const Look& look_in_use();
+// The next larger scale (steps > 0) or the next smaller one.
+double stepped_scale(double scale, int steps);
 
 }  // namespace tapedeck::viewer

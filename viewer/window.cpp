@@ -5,9 +5,11 @@
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/command_menus.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/settings.h>
 
 #include <QtCore/QMimeData>
 #include <QtGui/QCloseEvent>
@@ -24,6 +26,18 @@ namespace {
 
 constexpr const char* kFilter = "Tapes and graphs (*.tape *.graph);;All files (*)";
 
+// Asks for a file without blocking, and calls `then` with its path.
+template <class Then>
+QFileDialog* ask_file(QWidget* parent, const char* title, const char* filter, Then then) {
+  auto* dialog = new QFileDialog(parent, QString::fromLatin1(title), {}, QString::fromLatin1(filter));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  QObject::connect(dialog, &QFileDialog::fileSelected, parent,
+                   guarded(parent, [then](const QString& path) { then(path.toStdString()); }));
+  dialog->open();
+  return dialog;
+}
+
 }  // namespace
 
 MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
@@ -35,15 +49,17 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
       [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); });
   make_budget_bar();
   make_docks();
-  make_menus();
+  make_menus(*this, [this](QMenu& menu) { fill_recent(menu); });
   make_status_bar();
   dim_.setSingleShot(true);
   dim_.setInterval(150);
-  connect(&dim_, &QTimer::timeout, this, guarded(this, [this] { session_.set_planning(Planning::waiting, worker_->progress()); }));
+  connect(&dim_, &QTimer::timeout, this,
+          guarded(this, [this] { session_.set_planning(Planning::waiting, worker_->progress()); }));
   session_.on_budget = [this](std::int64_t bytes) { set_budget({bytes, -1}); };
   session_.on_wishes = [this](const std::vector<Wish>& wishes) { set_wishes(wishes); };
   session_.attach(this);
   if (setup_.remember) restore_layout();
+  memory_canvas().setFocus();
   plan_changed();
 }
 
@@ -79,7 +95,7 @@ void MainWindow::open(const std::string& path, const Budget& budget) {
   } else {
     request();
   }
-  if (setup_.remember) remember_recent(path);
+  if (setup_.remember) remember_recent_file(path);
 }
 
 bool MainWindow::try_open(const std::string& path) {
@@ -184,35 +200,49 @@ void MainWindow::dropEvent(QDropEvent* event) {
   const QList<QUrl> urls = event->mimeData()->urls();
   if (urls.isEmpty() || !try_open(urls[0].toLocalFile().toStdString()) || urls.size() < 2) return;
   wait_for_plan();
-  try {
-    show_compare_window(shown(), load_compared(urls[1].toLocalFile().toStdString()), setup_.renderer);
-  } catch (const std::exception& error) {
-    show_error(this, error.what());
-  }
+  compare_with(urls[1].toLocalFile().toStdString());
 }
 
 ComparedPlan MainWindow::shown() const { return {session_.document()->title(), session_.shared_model()}; }
 
-void MainWindow::ask_open() {
-  const QString path = QFileDialog::getOpenFileName(this, QStringLiteral("Open"), {}, QString::fromLatin1(kFilter));
-  if (!path.isEmpty()) try_open(path.toStdString());
-}
-
-void MainWindow::ask_compare() {
+void MainWindow::compare_with(const std::string& path) {
   if (session_.model() == nullptr) return;
-  const QString path = QFileDialog::getOpenFileName(this, QStringLiteral("Compare with"), {}, QString::fromLatin1(kFilter));
-  if (path.isEmpty()) return;
   try {
-    show_compare_window(shown(), load_compared(path.toStdString()), setup_.renderer);
+    show_compare_window(shown(), load_compared(path), setup_.renderer);
   } catch (const std::exception& error) {
     show_error(this, error.what());
   }
 }
 
+void MainWindow::run(const std::vector<const Command*>& commands) {
+  for (const Command* command : commands) {
+    wait_for_plan();
+    command->run(*this);
+  }
+  wait_for_plan();
+}
+
+void MainWindow::ask_open() {
+  ask_file(this, "Open", kFilter, [this](const std::string& path) { try_open(path); });
+}
+
+void MainWindow::ask_compare() {
+  if (session_.model() == nullptr) return;
+  ask_file(this, "Compare with", kFilter, [this](const std::string& path) { compare_with(path); });
+}
+
 void MainWindow::ask_export() {
-  const QString path = QFileDialog::getSaveFileName(this, QStringLiteral("Export PNG"), QStringLiteral("plan.png"),
-                                                    QStringLiteral("PNG (*.png)"));
-  if (!path.isEmpty() && !export_png(path.toStdString())) show_error(this, "Cannot write " + path.toStdString());
+  QFileDialog* dialog = ask_file(this, "Export PNG", "PNG (*.png)", [this](const std::string& path) {
+    const std::string problem = picture_name_problem(path);
+    if (!problem.empty())
+      show_error(this, problem);
+    else if (!export_png(path))
+      show_error(this, "Cannot write " + path);
+  });
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setFileMode(QFileDialog::AnyFile);
+  dialog->setDefaultSuffix(QStringLiteral("png"));
+  dialog->selectFile(QStringLiteral("plan.png"));
 }
 
 }  // namespace tapedeck::viewer

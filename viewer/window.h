@@ -4,6 +4,7 @@
 
 #include <tapedeck/viewer/budget_bar.h>
 #include <tapedeck/viewer/canvas.h>
+#include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/model/wish_history.h>
 #include <tapedeck/viewer/options.h>
@@ -16,6 +17,7 @@
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/panels/recompute.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
+#include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QTimer>
 #include <QtWidgets/QMainWindow>
@@ -63,6 +65,18 @@ class MainWindow : public QMainWindow, public Observer {
   void
   wait_for_plan();  // blocks until the plan is there; for unattended rendering, and for a second file dropped with the first
   bool export_png(const std::string& path);
+  // Runs the commands in order, each after the plan that the one before asked for is there.
+  void run(const std::vector<const Command*>& commands);
+
+  // What commands call.
+  void ask_open();
+  void ask_compare();
+  void ask_export();
+  void reset_layout();
+  void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
+  void toggle_panel(const std::string& name);  // hides it if it can be seen; the panel in the centre gets the focus
+  bool panel_is_open(const std::string& name) const;
+  void set_look(const Look& look);
 
   Session& session() { return session_; }
   const std::string& error() const { return error_; }     // the error of the last request for a plan; empty if there was none
@@ -92,11 +106,15 @@ class MainWindow : public QMainWindow, public Observer {
  protected:
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
+  void showEvent(QShowEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
 
  private:
   void make_panels();
   void make_docks();
+  void place_around();
+  void place_as_tabs();
+  void scale_tables(double factor);
   template <class P>
   P& as(const std::string& name) const {
     const OpenPanel& open = panel(name);
@@ -105,7 +123,6 @@ class MainWindow : public QMainWindow, public Observer {
     else
       return static_cast<P&>(*open.widget);
   }
-  void make_menus();
   void make_budget_bar();
   void make_status_bar();
   void poll();  // takes the worker's result, if there is one
@@ -114,19 +131,14 @@ class MainWindow : public QMainWindow, public Observer {
   void pose_problem();  // tells the worker of the document and the wishes
   void show_numbers();
   void restore_layout();
-  void remember_recent(const std::string& path);
-  void fill_recent();
+  void fill_recent(QMenu& menu);
   ComparedPlan shown() const;  // REQUIRES a plan
-  void ask_open();
-  void ask_compare();
-  void ask_export();
-  void show_keys();
+  void compare_with(const std::string& path);
 
   Setup setup_;
   Session session_;
   std::vector<OpenPanel> panels_;
-  QByteArray first_layout_;
-  QMenu* recent_menu_ = nullptr;
+  bool placed_ = false;  // true when the panels stand where a person put them, or where they fit the shown window
   BudgetBar* bar_ = nullptr;
   QLabel* message_ = nullptr;
   std::vector<std::pair<std::string, QLabel*>> numbers_;

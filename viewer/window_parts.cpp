@@ -1,32 +1,15 @@
-// The parts of the main window that are built once: panels and docks from the table of panels, menus, the controls of the
-// budget, the status bar. Also the settings that the viewer keeps between runs: the layout and the recent files.
+// The parts of the main window that are built once: the panels from their table, the controls of the budget, the status bar.
+// window_layout.cpp places the panels, and command_menus.cpp builds the menus.
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/messages.h>
 
-#include <QtCore/QSettings>
-#include <QtGui/QAction>
-#include <QtGui/QCloseEvent>
-#include <QtWidgets/QApplication>
-#include <QtWidgets/QDockWidget>
 #include <QtWidgets/QLabel>
-#include <QtWidgets/QLineEdit>
-#include <QtWidgets/QMenuBar>
-#include <QtWidgets/QMessageBox>
 #include <QtWidgets/QStatusBar>
 
-#include <algorithm>
 #include <array>
 
 namespace tapedeck::viewer {
-
-namespace {
-
-constexpr int kMostRecent = 9;
-
-QSettings settings() { return QSettings(QStringLiteral("tapedeck"), QStringLiteral("viewer")); }
-
-}  // namespace
 
 void MainWindow::make_panels() {
   for (const Panel& panel : all_panels()) {
@@ -41,79 +24,9 @@ void MainWindow::make_panels() {
   }
 }
 
-void MainWindow::make_docks() {
-  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);  // the curve stays as wide as the memory plan above it
-  QList<QDockWidget*> below, beside;
-  QList<int> below_heights, beside_widths, beside_heights;
-  for (OpenPanel& open : panels_) {
-    const Panel& panel = *open.panel;
-    if (panel.place == PanelPlace::centre) {
-      setCentralWidget(open.widget);
-      continue;
-    }
-    open.dock = new QDockWidget(QString::fromLatin1(panel.title), this);
-    open.dock->setObjectName(QString::fromLatin1(panel.title));
-    open.dock->setWidget(open.widget);
-    addDockWidget(panel.place == PanelPlace::below ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, open.dock);
-    if (panel.place == PanelPlace::behind) {
-      tabifyDockWidget(beside.last(), open.dock);
-      beside.last()->raise();
-    } else if (panel.place == PanelPlace::below) {
-      below << open.dock;
-      below_heights << panel.height;
-    } else {
-      beside << open.dock;
-      beside_widths << panel.width;
-      beside_heights << panel.height;
-    }
-  }
-  resizeDocks(beside, beside_widths, Qt::Horizontal);
-  resizeDocks(beside, beside_heights, Qt::Vertical);
-  resizeDocks(below, below_heights, Qt::Vertical);
-  first_layout_ = saveState();
-}
-
-void MainWindow::make_menus() {
-  const auto add = [this](QMenu* menu, const char* text, const QKeySequence& keys, auto&& act) {
-    QAction* action = menu->addAction(QString::fromUtf8(text));
-    action->setShortcut(keys);
-    connect(action, &QAction::triggered, this, guarded(this, act));
-    return action;
-  };
-  QMenu* file = menuBar()->addMenu(QStringLiteral("&File"));
-  add(file, "&Open…", QKeySequence::Open, [this] { ask_open(); });
-  recent_menu_ = file->addMenu(QStringLiteral("Open &recent"));
-  connect(recent_menu_, &QMenu::aboutToShow, this, guarded(this, [this] { fill_recent(); }));
-  add(file, "&Compare with…", QKeySequence(QStringLiteral("Ctrl+D")), [this] { ask_compare(); });
-  add(file, "&Export PNG…", QKeySequence(QStringLiteral("Ctrl+E")), [this] { ask_export(); });
-  file->addSeparator();
-  add(file, "&Quit", QKeySequence::Quit, [this] { close(); });
-
-  QMenu* view = menuBar()->addMenu(QStringLiteral("&View"));
-  add(view, "Fit &all", QKeySequence(QStringLiteral("H")), [this] { session_.fit_all(); });
-  add(view, "Centre, then &fit selection", QKeySequence(QStringLiteral("F")), [this] { session_.fit_selection(); });
-  add(view, "&Clear selection", QKeySequence(QStringLiteral("Esc")), [this] { session_.clear_selection(); });
-  view->addSeparator();
-  for (const OpenPanel& open : panels_)
-    if (open.dock) view->addAction(open.dock->toggleViewAction());
-  add(view, "&Reset layout", {}, [this] { restoreState(first_layout_); });
-
-  QMenu* go = menuBar()->addMenu(QStringLiteral("&Go"));
-  add(go, "&Next node", QKeySequence(QStringLiteral(".")), [this] { session_.step_node(1); });
-  add(go, "&Previous node", QKeySequence(QStringLiteral(",")), [this] { session_.step_node(-1); });
-  add(go, "P&roducer of the first operand", QKeySequence(QStringLiteral("[")), [this] { session_.follow(false); });
-  add(go, "First &reader", QKeySequence(QStringLiteral("]")), [this] { session_.follow(true); });
-  add(go, "The &peak", QKeySequence(QStringLiteral("P")), [this] {
-    if (session_.model() != nullptr) session_.select_node(session_.model()->peak_node());
-  });
-  add(go, "&Filter nodes", QKeySequence::Find, [this] { nodes().filter()->setFocus(); });
-
-  QMenu* help = menuBar()->addMenu(QStringLiteral("&Help"));
-  add(help, "&Keys", QKeySequence(QStringLiteral("F1")), [this] { show_keys(); });
-}
-
 void MainWindow::make_budget_bar() {
-  bar_ = new BudgetBar(session_, [this](const Budget& budget) { set_budget(budget); }, this);
+  bar_ = new BudgetBar(
+      session_, [this](const Budget& budget) { set_budget(budget); }, this);
   addToolBar(bar_);
 }
 
@@ -144,70 +57,15 @@ void MainWindow::show_numbers() {
     values[4] = ratio;
   }
   for (std::size_t i = 0; i < numbers_.size(); ++i)
-    numbers_[i].second->setText(
-        QStringLiteral("<span style='color:#929baa'>%1</span> %2")
-            .arg(QString::fromStdString(numbers_[i].first), QString::fromStdString(values[i]).toHtmlEscaped()));
+    numbers_[i].second->setText(QStringLiteral("<span style='color:%1'>%2</span> %3")
+                                    .arg(QString::fromStdString(html_colour(colours::kFaint)),
+                                         QString::fromStdString(numbers_[i].first),
+                                         QString::fromStdString(values[i]).toHtmlEscaped()));
   std::string problem = error_;
   if (model != nullptr && !model->plan().feasible && problem.empty()) problem = model->plan().infeasible_reason;
   message_->setText(QString::fromStdString(problem));
   message_->setToolTip(tooltip_of(problem));
-  message_->setStyleSheet(QStringLiteral("color: #ff5c5c"));
-}
-
-void MainWindow::restore_layout() {
-  const QSettings stored = settings();
-  restoreGeometry(stored.value(QStringLiteral("geometry")).toByteArray());
-  restoreState(stored.value(QStringLiteral("layout")).toByteArray());
-}
-
-void MainWindow::closeEvent(QCloseEvent* event) {
-  if (setup_.remember) {
-    QSettings stored = settings();
-    stored.setValue(QStringLiteral("geometry"), saveGeometry());
-    stored.setValue(QStringLiteral("layout"), saveState());
-  }
-  QMainWindow::closeEvent(event);
-}
-
-void MainWindow::remember_recent(const std::string& path) {
-  QSettings stored = settings();
-  QStringList recent = stored.value(QStringLiteral("recent")).toStringList();
-  const QString added = QString::fromStdString(path);
-  recent.removeAll(added);
-  recent.prepend(added);
-  while (recent.size() > kMostRecent) recent.removeLast();
-  stored.setValue(QStringLiteral("recent"), recent);
-}
-
-void MainWindow::fill_recent() {
-  recent_menu_->clear();
-  const QStringList recent = settings().value(QStringLiteral("recent")).toStringList();
-  for (const QString& path : recent) {
-    QAction* action = recent_menu_->addAction(path);
-    connect(action, &QAction::triggered, this, guarded(this, [this, path] { try_open(path.toStdString()); }));
-  }
-  if (recent.isEmpty()) recent_menu_->addAction(QStringLiteral("(none)"))->setEnabled(false);
-}
-
-void MainWindow::show_keys() {
-  auto* box = new QMessageBox(QMessageBox::NoIcon, QStringLiteral("Keys"), {}, QMessageBox::Close, this);
-  box->setAttribute(Qt::WA_DeleteOnClose);
-  QString rows;
-  const auto row = [&](const QString& key, const QString& what) {
-    rows += QStringLiteral("<tr><td style='padding-right:18px'><b>%1</b></td><td>%2</td></tr>")
-                .arg(key.toHtmlEscaped(), what.toHtmlEscaped());
-  };
-  row(QStringLiteral("Wheel"), QStringLiteral("zoom time at the cursor (Ctrl: finely)"));
-  row(QStringLiteral("Shift+wheel, A D, arrows"), QStringLiteral("pan"));
-  row(QStringLiteral("Alt+wheel"), QStringLiteral("zoom addresses"));
-  row(QStringLiteral("W S, + -"), QStringLiteral("zoom time"));
-  row(QStringLiteral("Drag"), QStringLiteral("pan; click selects, double click fits all"));
-  for (QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly))
-    for (QAction* action : menu->actions())
-      if (!action->shortcut().isEmpty())
-        row(action->shortcut().toString(QKeySequence::NativeText), action->text().remove(QLatin1Char('&')));
-  box->setText(QStringLiteral("<table>%1</table>").arg(rows));
-  box->open();
+  message_->setStyleSheet(QStringLiteral("color: ") + QString::fromStdString(html_colour(colours::kProblem)));
 }
 
 }  // namespace tapedeck::viewer

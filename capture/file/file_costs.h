@@ -1,5 +1,5 @@
-// Where the microseconds of a plan of a file come from: the replays that the file has measured, the measurements of this machine,
-// or the library's estimates.
+// Where the microseconds of a plan of a file come from: the replays that the file has measured, the measurements of this
+// machine, or the library's estimates.
 #pragma once
 
 #include <tapedeck/capture/cost/cost_model.h>
@@ -28,7 +28,7 @@ bool parse_cost_source(std::string_view text, CostSource* source);
 
 struct FileCosts {
   std::shared_ptr<const CostModel> model;  // for PlanOptions::costs; null: estimates
-  std::vector<std::string> notes;          // for people: why a calibration is not used, and that a profile is of another machine
+  std::vector<std::string> notes;  // for people: why a calibration is not used, and that a profile is of another machine
 };
 
 // `profile` is that of the file. Throws UsageError for a source that does not exist here.

@@ -18,8 +18,8 @@ namespace tapedeck TAPEDECK_API {
 // How much a PlanSearch works out before it can be asked for a budget.
 enum class SearchEffort : std::uint8_t {
   full,   // all that make_plan does, so that the plans are equal
-  draft,  // the recorded order, the choices of the strategies as they are, and greedy offsets: plans that hold their budgets, in
-          // about a twentieth of the time, at a higher cost and above a higher floor than those of `full`
+  draft,  // the recorded order, the choices of the strategies as they are, and greedy offsets: plans that hold their budgets,
+          // in about a twentieth of the time, at a higher cost and above a higher floor than those of `full`
 };
 
 class PlanSearch {
@@ -32,8 +32,8 @@ class PlanSearch {
   PlanSearch& operator=(PlanSearch&&) noexcept;
 
   // The plan that make_plan gives for this budget in bytes (-1: without a budget), but for solve_ms, which is the time of this
-  // call; a search of less than full effort gives other plans. It does not depend on earlier calls. Not thread safe. Throws as make_plan; after Cancelled the search can be asked
-  // again.
+  // call; a search of less than full effort gives other plans. It does not depend on earlier calls. Not thread safe. Throws as
+  // make_plan; after Cancelled the search can be asked again.
   Plan plan(std::int64_t budget);
   // The same for another strategy: one that `auto` asks too, or `none`, where the options name `auto`. Throws UsageError for
   // others.

@@ -120,8 +120,8 @@ void measure(const char* path) {
 int main(int argc, char** argv) {
   tapedeck::viewer::Application app(argc, argv);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::printf("%-28s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "file", "nodes", "first ms", "final ms", "filled", "new/s", "new/s",
-              "release", "hover", "longest");
+  std::printf("%-28s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "file", "nodes", "first ms", "final ms", "filled", "new/s",
+              "new/s", "release", "hover", "longest");
   std::printf("%-28s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "", "", "plan", "plan", "ms", "at once", "filled", "ms", "ms",
               "block ms");
   try {

@@ -11,6 +11,6 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   QStandardPaths::setTestModeEnabled(true);
   tapedeck::viewer::Application app(argc, argv);
-  tapedeck::viewer::apply_theme(app);
+  tapedeck::viewer::apply_look(app, {});
   return RUN_ALL_TESTS();
 }

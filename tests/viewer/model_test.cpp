@@ -1,9 +1,7 @@
 // Tests the viewer's model without Qt and ImGui. The oracles are slow counts over values and pixels.
 #include <tapedeck/tests/viewer/plans.h>
 
-#include <tapedeck/capture/explain/memory_map.h>
 #include <tapedeck/viewer/model/budget.h>
-#include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/level_of_detail.h>
@@ -213,41 +211,6 @@ TEST(Ticks, RoundNumbersInsideTheRange) {
   EXPECT_EQ(byte_ticks(0, 400 << 10, 400 << 10, 5).unit, "MiB");
   for (const Tick& t : count_ticks(3.5, 7.5, 50)) EXPECT_EQ(t.at, std::round(t.at));
   EXPECT_TRUE(count_ticks(5, 5, 4).empty());
-}
-
-// A linear-light colour as a person without green cones (deuteranopia) or without red cones (protanopia) sees it, by the
-// matrices of Vienot 1999.
-std::array<double, 3> seen(Colour c, int kind) {
-  const auto linear = [](int x) { return std::pow(x / 255.0, 2.2); };
-  const double r = linear(c.r), g = linear(c.g), b = linear(c.b);
-  std::array<double, 3> out{r, g, b};
-  if (kind == 1) out = {0.29275 * r + 0.70725 * g, 0.29275 * r + 0.70725 * g, -0.02234 * r + 0.02234 * g + b};
-  if (kind == 2) out = {0.11238 * r + 0.88762 * g, 0.11238 * r + 0.88762 * g, 0.00401 * r - 0.00401 * g + b};
-  for (double& x : out) x = std::pow(std::max(x, 0.0), 1 / 2.2) * 255;
-  return out;
-}
-
-// The tool's SVG pictures and the viewer use the same words and colours.
-TEST(Colours, RolesLookAsInPicturesOfTheTool) {
-  ASSERT_EQ(kRoleClassCount, kMemoryRoleCount);
-  for (int i = 0; i < kRoleClassCount; ++i) {
-    const Colour c = role_class_colour(static_cast<RoleClass>(i));
-    EXPECT_EQ(memory_role_colour(static_cast<MemoryRole>(i)),
-              static_cast<std::uint32_t>(c.r) << 16 | static_cast<std::uint32_t>(c.g) << 8 | c.b);
-    EXPECT_STREQ(memory_role_name(static_cast<MemoryRole>(i)), role_class_name(static_cast<RoleClass>(i)));
-  }
-}
-
-TEST(Colours, RolesStayApartForTheColourBlind) {
-  for (int kind = 0; kind < 3; ++kind)
-    for (int i = 0; i < kRoleClassCount; ++i)
-      for (int j = 0; j < i; ++j) {
-        const auto a = seen(role_class_colour(static_cast<RoleClass>(i)), kind),
-                   b = seen(role_class_colour(static_cast<RoleClass>(j)), kind);
-        const double distance = std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
-        EXPECT_GT(distance, 30) << role_class_name(static_cast<RoleClass>(i)) << " and "
-                                << role_class_name(static_cast<RoleClass>(j)) << ", sight " << kind;
-      }
 }
 
 TEST(Explain, SaysWhoReadsAndWhy) {

@@ -61,12 +61,13 @@ PlanWorker::Result wait_for(PlanWorker& worker, const std::function<bool(const P
 
 TEST(PlanWorker, ADraftComesBeforeTheFinalPlan) {
   std::atomic<bool> may_prepare{false};
-  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
-    while (!is_draft(work) && !may_prepare && !*work.cancel) std::this_thread::yield();
-    auto source = std::make_unique<FakeSource>();
-    source->cost = is_draft(work) ? 3 : 2;
-    return source;
-  });
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      while (!is_draft(work) && !may_prepare && !*work.cancel) std::this_thread::yield();
+                      auto source = std::make_unique<FakeSource>();
+                      source->cost = is_draft(work) ? 3 : 2;
+                      return source;
+                    });
   const auto asked = problem();
   const std::uint64_t number = worker.request(asked, {60, -1});
   const auto draft = wait_for(worker, [](const auto&) { return true; });
@@ -87,11 +88,12 @@ TEST(PlanWorker, ADraftComesBeforeTheFinalPlan) {
 TEST(PlanWorker, BudgetsAreAnsweredWhileTheSearchIsPrepared) {
   std::atomic<int> searches{0};
   std::atomic<bool> may_prepare{false};
-  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
-    searches += !is_draft(work);
-    while (!is_draft(work) && !may_prepare && !*work.cancel) std::this_thread::yield();
-    return std::make_unique<FakeSource>();
-  });
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      searches += !is_draft(work);
+                      while (!is_draft(work) && !may_prepare && !*work.cancel) std::this_thread::yield();
+                      return std::make_unique<FakeSource>();
+                    });
   const auto asked = problem();
   for (const std::int64_t budget : {90, 80, 70, 60}) {
     const std::uint64_t number = worker.request(asked, {budget, -1});
@@ -107,17 +109,19 @@ TEST(PlanWorker, BudgetsAreAnsweredWhileTheSearchIsPrepared) {
 // A final plan under way gives way to a newer budget.
 TEST(PlanWorker, TheNewestRequestWins) {
   std::atomic<int> cancelled{0};
-  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
-    auto source = std::make_unique<FakeSource>();
-    if (is_draft(work)) return source;
-    source->on_plan = [&cancelled, cancel = work.cancel](std::int64_t budget) {
-      while (budget < 50 && budget >= 0 && !*cancel) std::this_thread::yield();  // a small budget ends only by a newer one
-      if (!*cancel) return;
-      ++cancelled;
-      throw Cancelled("cancelled");
-    };
-    return source;
-  });
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      auto source = std::make_unique<FakeSource>();
+                      if (is_draft(work)) return source;
+                      source->on_plan = [&cancelled, cancel = work.cancel](std::int64_t budget) {
+                        while (budget < 50 && budget >= 0 && !*cancel)
+                          std::this_thread::yield();  // a small budget ends only by a newer one
+                        if (!*cancel) return;
+                        ++cancelled;
+                        throw Cancelled("cancelled");
+                      };
+                      return source;
+                    });
   const auto asked = problem();
   std::uint64_t last = 0;
   for (int i = 41; i < 49; ++i) {
@@ -132,8 +136,8 @@ TEST(PlanWorker, TheNewestRequestWins) {
 }
 
 TEST(PlanWorker, ErrorsComeBackAsText) {
-  PlanWorker worker([] {},
-                    [](const PlanProblem&, const SourceWork&) -> std::unique_ptr<PlanSource> { throw UsageError("no such thing"); });
+  PlanWorker worker(
+      [] {}, [](const PlanProblem&, const SourceWork&) -> std::unique_ptr<PlanSource> { throw UsageError("no such thing"); });
   worker.request(problem(), {});
   const auto result = worker.wait();
   ASSERT_TRUE(result);
@@ -144,11 +148,12 @@ TEST(PlanWorker, ErrorsComeBackAsText) {
 
 TEST(PlanWorker, ThrottlesTheNewsOfProgress) {
   std::atomic<int> wakes{0};
-  PlanWorker worker([&] { ++wakes; }, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
-    if (work.progress)
-      for (int i = 0; i <= 10'000; ++i) work.progress(i / 10'000.0);
-    return std::make_unique<FakeSource>();
-  });
+  PlanWorker worker([&] { ++wakes; },
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      if (work.progress)
+                        for (int i = 0; i <= 10'000; ++i) work.progress(i / 10'000.0);
+                      return std::make_unique<FakeSource>();
+                    });
   worker.request(problem(), {});
   ASSERT_TRUE(worker.wait());
   EXPECT_DOUBLE_EQ(worker.progress(), 1);
@@ -159,11 +164,12 @@ TEST(PlanWorker, ThrottlesTheNewsOfProgress) {
 TEST(PlanWorker, CancelForgetsAndDestructionDoesNotWait) {
   std::atomic<bool> started{false};
   {
-    PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
-      started = true;
-      while (!*work.cancel) std::this_thread::yield();
-      throw Cancelled("cancelled");
-    });
+    PlanWorker worker([] {},
+                      [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                        started = true;
+                        while (!*work.cancel) std::this_thread::yield();
+                        throw Cancelled("cancelled");
+                      });
     worker.request(problem(), {});
     worker.cancel();
     EXPECT_FALSE(worker.busy());
@@ -176,11 +182,12 @@ TEST(PlanWorker, CancelForgetsAndDestructionDoesNotWait) {
 // While nobody waits, the worker plans further budgets, and then rests.
 TEST(PlanWorker, FillsTheArchiveAndRests) {
   std::atomic<int> plans{0};
-  PlanWorker worker([] {}, [&](const PlanProblem&, const SourceWork&) -> std::unique_ptr<PlanSource> {
-    auto source = std::make_unique<FakeSource>();
-    source->on_plan = [&](std::int64_t) { ++plans; };
-    return source;
-  });
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork&) -> std::unique_ptr<PlanSource> {
+                      auto source = std::make_unique<FakeSource>();
+                      source->on_plan = [&](std::int64_t) { ++plans; };
+                      return source;
+                    });
   worker.prepare(problem());
   EXPECT_FALSE(worker.busy());
   for (int i = 0; i < 10000 && worker.fills(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));

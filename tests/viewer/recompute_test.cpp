@@ -1,7 +1,7 @@
 // Tests the panel of recomputation with real clicks: what it says of a value equals the library's log and prices, and its
 // buttons are wishes.
 #include <tapedeck/tests/viewer/plans.h>
-#include <tapedeck/tests/viewer/window_fixture.h>
+#include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/cost/cost_model.h>
 #include <tapedeck/viewer/window.h>
@@ -18,10 +18,10 @@
 namespace tapedeck::viewer {
 namespace {
 
-class Recompute : public WindowFixture {
+class Recompute : public Window {
  protected:
   void SetUp() override {
-    WindowFixture::SetUp();
+    Window::SetUp();
     window.set_budget({-1, 60});
     window.wait_for_plan();
     settle_panel();

@@ -1,37 +1,22 @@
 // Tests the viewer's window on the offscreen platform, with synthetic events.
-#include <tapedeck/tests/viewer/plans.h>
-#include <tapedeck/tests/viewer/window_fixture.h>
+#include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/screenshot.h>
-#include <tapedeck/viewer/window.h>
 
-#include <gtest/gtest.h>
-#include <QtCore/QElapsedTimer>
-#include <QtGui/QMouseEvent>
-#include <QtGui/QWheelEvent>
-#include <QtWidgets/QApplication>
-#include <QtWidgets/QDoubleSpinBox>
-#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QMessageBox>
-#include <QtWidgets/QSlider>
-#include <QtWidgets/QTreeView>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <random>
 #include <set>
 
 namespace tapedeck::viewer {
 namespace {
-
-class Window : public WindowFixture {};
 
 TEST_F(Window, AClickInTheMemoryPlanSelectsInAllPanels) {
   for (const char* name : {"h1", "h7", "d9"}) {
@@ -142,7 +127,8 @@ TEST_F(Window, OnlyTheLastOfManySliderMovesIsShown) {
   EXPECT_EQ(BudgetScale::of(window.session().model()->plan()).step_of(window.session().model()->plan().budget_bytes), 300);
 }
 
-// The line of the budget is a handle: its drag asks for the bytes under the mouse, and the line follows before any plan is there.
+// The line of the budget is a handle: its drag asks for the bytes under the mouse, and the line follows before any plan is
+// there.
 TEST_F(Window, TheBudgetLineIsDraggedInTheCurve) {
   const Plan& before = window.session().model()->plan();
   const std::int64_t peak = before.peak_bytes, wanted = (before.floor_bytes + peak) / 2;
@@ -459,7 +445,11 @@ TEST(Program, ExitCodesWithoutAnyDisplay) {
                     png = folder.file("x.png");
   EXPECT_EQ(run("--help"), kOk);
   EXPECT_EQ(run("--version"), kOk);
+  EXPECT_EQ(run("--commands"), kOk);
   EXPECT_EQ(run("--no-such-option"), kUsage);
+  EXPECT_EQ(run(good + " --shot " + png + " --run view.fit-all"), kOk);
+  EXPECT_EQ(run(good + " --shot " + png + " --run view.fit-al"), kUsage);
+  EXPECT_EQ(run(good + " --shot " + png + ".svg"), kUsage);
   EXPECT_EQ(run(good + " --shot " + png + " --size 640x480"), kOk);
   EXPECT_EQ(QImage(QString::fromStdString(png)).size(), QSize(640, 480));
   EXPECT_EQ(run(bad + " --shot " + png), kBadFile);

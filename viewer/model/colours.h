@@ -1,8 +1,12 @@
-// The table of all colours. A value has the colour of its role in the plan. A person with red-green blindness can tell the nine
-// role colours apart (tests/viewer/colours_test.cpp measures it), and recomputed values are hatched as well.
+// The tables of all colours, one for each theme. The windows of Qt and the pictures of Dear ImGui read the table in use, and no
+// other file of the viewer has a colour. A value has the colour of its role in the plan. A person with red-green blindness can
+// tell the nine role colours apart in every theme (tests/viewer/colours_test.cpp measures it), and recomputed values are
+// hatched as well.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace tapedeck::viewer {
 
@@ -18,20 +22,65 @@ struct Colour {
   bool operator==(const Colour& o) const { return r == o.r && g == o.g && b == o.b && a == o.a; }
 };
 
+enum class Theme : std::uint8_t { dark, light, high_contrast };
+inline constexpr int kThemeCount = 3;
+
+const char* theme_name(Theme theme);                   // "dark", "light", "high-contrast"
+bool find_theme(std::string_view name, Theme* theme);  // false if no theme has this name
+std::string theme_list();                              // "dark, light, high-contrast": for people
+
+// All colours of a theme.
+struct Colours {
+  // Grounds: the window, the ground of a picture, of a plot in it, of titles and tooltips, of buttons, of every second row.
+  Colour window, canvas, plot, panel, button, alternate;
+  // Lines: the grid of a plot, frames, edges of tables, the space between docks.
+  Colour grid, frame, edge, separator;
+  Colour text, faint, placeholder, disabled, link;
+  Colour highlight, highlighted_text;  // a selected row
+  // Lines in pictures: peak, budget, outlines of the hovered and the selected value, and what surrounds these outlines.
+  Colour peak, budget, hover, select, outline;
+  Colour problem, problem_ground;  // text that says what is wrong, and the ground of a box with such a text
+  Colour phases[4];                // forward, backward, update, clones
+  Colour roles[kRoleClassCount];
+};
+
+const Colours& colours_of(Theme theme);
+void use_theme(Theme theme);  // puts the theme in use; only the UI thread may call it
+Theme theme_in_use();
+
+namespace detail {
+extern Colours colours_in_use;
+}
+
+// The colours of the theme in use, by name. They change when use_theme() is called.
+namespace colours {
+inline constexpr const Colour &kWindow = detail::colours_in_use.window, &kCanvas = detail::colours_in_use.canvas,
+                              &kPlot = detail::colours_in_use.plot, &kPanel = detail::colours_in_use.panel,
+                              &kButton = detail::colours_in_use.button, &kAlternate = detail::colours_in_use.alternate;
+inline constexpr const Colour &kGrid = detail::colours_in_use.grid, &kFrame = detail::colours_in_use.frame,
+                              &kEdge = detail::colours_in_use.edge, &kSeparator = detail::colours_in_use.separator;
+inline constexpr const Colour &kText = detail::colours_in_use.text, &kFaint = detail::colours_in_use.faint,
+                              &kPlaceholder = detail::colours_in_use.placeholder, &kDisabled = detail::colours_in_use.disabled,
+                              &kLink = detail::colours_in_use.link;
+inline constexpr const Colour &kHighlight = detail::colours_in_use.highlight,
+                              &kHighlightedText = detail::colours_in_use.highlighted_text;
+inline constexpr const Colour &kPeak = detail::colours_in_use.peak, &kBudget = detail::colours_in_use.budget,
+                              &kHover = detail::colours_in_use.hover, &kSelect = detail::colours_in_use.select,
+                              &kOutline = detail::colours_in_use.outline;
+inline constexpr const Colour &kProblem = detail::colours_in_use.problem,
+                              &kProblemGround = detail::colours_in_use.problem_ground;
+}  // namespace colours
+
+// Of the theme in use.
 Colour role_class_colour(RoleClass role);
 Colour phase_colour(int phase);  // 0 forward, 1 backward, 2 update, 3 clones
-
-namespace colours {
-inline constexpr Colour kWindow{24, 27, 33}, kCanvas{17, 20, 25}, kPlot{11, 13, 17}, kGrid{255, 255, 255, 18},
-    kFrame{70, 77, 90};
-inline constexpr Colour kText{226, 230, 237}, kFaint{146, 155, 170}, kPanel{31, 35, 43}, kButton{42, 47, 58},
-    kAccent{86, 156, 214};
-inline constexpr Colour kPeak{255, 255, 255}, kBudget{255, 92, 92}, kHover{255, 221, 64}, kSelect{255, 255, 255};
-}  // namespace colours
 
 // The colour with its brightness multiplied by `factor`, for outlines and dimming.
 Colour shaded(Colour c, double factor);
 // A mixture: the share `share` of `over`, the rest of `under`.
 Colour mixed(Colour under, Colour over, double share);
+// The colour of text on a ground of this colour: nearly black or nearly white.
+Colour text_on(Colour ground);
+std::string html_colour(Colour c);  // "#2662a8", without the opacity
 
 }  // namespace tapedeck::viewer

@@ -1,5 +1,7 @@
 #include <tapedeck/viewer/model/same_step.h>
 
+#include <algorithm>
+
 namespace tapedeck::viewer {
 
 NodesByValue::NodesByValue(const Graph& graph) {
@@ -17,13 +19,12 @@ NodeId NodesByValue::first_maker(Name name) const {
 }
 
 std::vector<std::int64_t> live_bytes_along(const PlanModel& other, const PlanModel& shown) {
-  const NodesByValue nodes(other.graph());
   std::vector<std::int64_t> along;
-  std::int64_t last = other.nodes() > 0 ? other.curve().front() : 0;
-  for (const Node& node : shown.graph().nodes) {
-    const NodeId same = node.n_outputs == 0 ? kNone : nodes.first_maker(shown.graph().values[node.first_output].name);
-    if (same != kNone && !node.origin.clone) last = other.curve()[same];
-    along.push_back(last);
+  const std::int64_t from = other.nodes(), to = shown.nodes();
+  if (from == 0) return along;
+  for (std::int64_t n = 0; n < to; ++n) {
+    const auto begin = other.curve().begin() + n * from / to, end = other.curve().begin() + ((n + 1) * from + to - 1) / to;
+    along.push_back(*std::max_element(begin, std::max(end, begin + 1)));
   }
   return along;
 }

@@ -19,8 +19,7 @@ class NodesByValue {
   std::unordered_map<const void*, NodeId> nodes_;
 };
 
-// The live bytes of `other` along the schedule of `shown`: at each node of `shown` those of the same node in `other`. A node
-// that `other` lacks, such as a clone, takes the bytes of the node before it.
+// The live bytes of `other` in its own order of nodes, drawn out or drawn together to as many nodes as `shown` has.
 std::vector<std::int64_t> live_bytes_along(const PlanModel& other, const PlanModel& shown);
 
 }  // namespace tapedeck::viewer

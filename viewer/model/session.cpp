@@ -76,7 +76,11 @@ void Session::show(std::shared_ptr<const PlanModel> model) {
       break;
     }
   }
-  if (model_) view = before ? carried_view(*before, *model_, view) : model_->home();
+  if (model_) {
+    const PlanView carried = before ? carried_view(*before, *model_, view) : model_->home();
+    if (!(carried == view)) history_.reset(carried);
+    view = carried;
+  }
   centred_ = kNone;
   tell(&Observer::plan_changed);
   tell(&Observer::selection_changed);
@@ -156,12 +160,45 @@ void Session::follow(bool to_reader) {
   }
 }
 
-void Session::view_changed() {
-  if (!model_) return;
+void Session::clamp_view() {
   const PlanView home = model_->home();
   view.time.clamp(home.time.low, home.time.high);
   view.address.clamp(home.address.low, home.address.high);
+}
+
+void Session::view_changed(Gesture gesture) {
+  if (!model_) return;
+  clamp_view();
+  history_.note(view, gesture);
   tell(&Observer::selection_changed);
+}
+
+void Session::view_back() {
+  if (!model_ || !history_.can_go_back()) return;
+  view = history_.back();
+  clamp_view();  // another plan may be shown by now
+  tell(&Observer::selection_changed);
+}
+
+void Session::view_forward() {
+  if (!model_ || !history_.can_go_forward()) return;
+  view = history_.forward();
+  clamp_view();
+  tell(&Observer::selection_changed);
+}
+
+void Session::zoom(double time_factor, double address_factor) {
+  const double share = (cursor.time - view.time.low) / view.time.size();
+  const bool over = cursor.picture != nullptr && share >= 0 && share <= 1;
+  if (time_factor != 1) view.time.zoom(over ? share : 0.5, time_factor, 1);
+  if (address_factor != 1) view.address.zoom(0.5, address_factor, 64);
+  view_changed(Gesture::key);
+}
+
+void Session::pan(double time_share, double address_share) {
+  view.time.pan(time_share);
+  view.address.pan(address_share);
+  view_changed(Gesture::key);
 }
 
 void Session::fit_all() {

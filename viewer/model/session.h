@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/model/document.h>
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/selection.h>
+#include <tapedeck/viewer/model/view_history.h>
 
 #include <cstdint>
 #include <functional>
@@ -83,17 +84,31 @@ class Session {
   void follow(bool to_reader);
 
   PlanView view;  // the part of the plan that the pictures show; call view_changed() after a change
-  void view_changed();
+  void view_changed(Gesture gesture = Gesture::jump);
+  void end_gesture() { history_.end_gesture(); }  // the next change of the view is an entry of its own in the history
+  void view_back();                               // shows the view before the last gesture; nothing if there is none
+  void view_forward();
+  // Zooms around the cursor, or around the centre if the cursor is not over a picture. A factor below 1 zooms in.
+  void zoom(double time_factor, double address_factor);
+  void pan(double time_share, double address_share);  // moves by shares of the range in view
+  // The cursor over a picture: its time, and the picture that it is over (null: none).
+  struct Cursor {
+    const void* picture = nullptr;
+    double time = 0;
+  };
+  Cursor cursor;
   void fit_all();
   void fit_selection();  // centres the selected value; if it is already centred, zooms to it
 
  private:
   void tell(void (Observer::*what)());
+  void clamp_view();
 
   std::vector<Observer*> observers_;
   std::shared_ptr<const Document> document_;
   std::shared_ptr<const PlanModel> model_;
   Selection selection_;
+  ViewHistory history_;
   ValueId centred_ = kNone;
   std::shared_ptr<const PlanModel> keep_all_;
   Planning planning_ = Planning::done;

@@ -23,7 +23,8 @@ const ValueEntry* PlanLog::find(ValueId v) const {
   return &entries[entry_of[v]];
 }
 
-std::shared_ptr<const PlanLog> make_log(std::shared_ptr<const PlanModel> model, const Graph& captured, const PlanOptions& options) {
+std::shared_ptr<const PlanLog> make_log(std::shared_ptr<const PlanModel> model, const Graph& captured,
+                                        const PlanOptions& options) {
   auto log = std::make_shared<PlanLog>();
   const Plan& plan = model->plan();
   log->entries = value_log(plan, cost_nodes(plan.graph, options.costs.get()).us, with_program_wishes(captured, options.wishes));

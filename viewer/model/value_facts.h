@@ -1,5 +1,6 @@
 // What is known of the values of a plan beyond the plan itself: the decision log, and the prices of the other choice for one
-// value. Both are those of `tapedeck plan --explain`. Working them out takes long for large graphs, so it runs in the background.
+// value. Both are those of `tapedeck plan --explain`. Working them out takes long for large graphs, so it runs in the
+// background.
 #pragma once
 
 #include <tapedeck/capture/explain/value_log.h>
@@ -25,15 +26,16 @@ struct PlanLog {
 };
 
 // `options`: those that the plan was made with, wishes included.
-std::shared_ptr<const PlanLog> make_log(std::shared_ptr<const PlanModel> model, const Graph& captured, const PlanOptions& options);
+std::shared_ptr<const PlanLog> make_log(std::shared_ptr<const PlanModel> model, const Graph& captured,
+                                        const PlanOptions& options);
 
 // The prices of the other choice for one value.
 struct ValuePrices {
-  std::string name;                // of the value
-  std::uint64_t model = 0;         // serial number of the plan
+  std::string name;                 // of the value
+  std::uint64_t model = 0;          // serial number of the plan
   std::optional<ValuePrice> alone;  // with all other choices fixed
   std::optional<ValuePrice> anew;   // planned again with that wish
-  std::string error;               // why a price could not be worked out
+  std::string error;                // why a price could not be worked out
 };
 
 // "2 times: nodes 3 and 41", "once: node 3", "given from outside".

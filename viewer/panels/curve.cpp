@@ -48,7 +48,7 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   const std::int64_t bytes = model.curve()[n];
   const float x = plot.x_of(n + 0.5), y = plot.y_of(static_cast<double>(bytes));
   if (x < plot.x0 || x > plot.x1) return;
-  list()->AddCircleFilled(ImVec2(x, y), 5, IM_COL32(0, 0, 0, 255));
+  list()->AddCircleFilled(ImVec2(x, y), 5, to_imgui(colours::kOutline));
   list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
   const std::string text = "most live: " + human_bytes(bytes) + " at " + node_title(model.graph(), n);
   const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;
@@ -132,7 +132,7 @@ void CurvePanel::draw(float width, float height) {
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, model.extent(), "live");
   draw_curve(plot_, model, session_.selection());
-  if (session_.keep_all() != nullptr) draw_outline(plot_, outline(), colours::kFaint);
+  if (session_.keep_all() != nullptr) draw_outline(plot_, outline(), mixed(colours::kPlot, colours::kFaint, 0.6));
   draw_limits(plot_, plan, session_.asked_budget());
   draw_peak_marker(plot_, model);
   draw_time_axis(plot_, model);

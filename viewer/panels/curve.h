@@ -1,5 +1,5 @@
-// The curve of live bytes over the schedule, stacked by role, with lines for the peak of the plan and the budget, and the outline
-// of the plan that keeps everything. The line of the budget can be dragged.
+// The curve of live bytes over the schedule, stacked by role, with lines for the peak of the plan and the budget, and the
+// outline of the plan that keeps everything. The line of the budget can be dragged.
 #pragma once
 
 #include <tapedeck/viewer/panels/plot.h>
@@ -18,7 +18,7 @@ class CurvePanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
-  ImVec2 place_of(NodeId n) const;  // the place of a node on the canvas in the last frame, for tests
+  ImVec2 place_of(NodeId n) const;                  // the place of a node on the canvas in the last frame, for tests
   ImVec2 place_of_bytes(std::int64_t bytes) const;  // in the middle of the plot
 
  private:

@@ -8,6 +8,7 @@
 
 #include <tapedeck/capture/plan/level_names.h>
 
+#include <QtCore/QEvent>
 #include <QtCore/QUrl>
 
 #include <algorithm>
@@ -20,11 +21,13 @@ namespace {
 std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 
 std::string row(const std::string& key, const std::string& html) {
-  return "<tr><td style='color:#929baa; padding-right:12px'>" + key + "</td><td>" + html + "</td></tr>";
+  return "<tr><td style='color:" + html_colour(colours::kFaint) + "; padding-right:12px'>" + key + "</td><td>" + html +
+         "</td></tr>";
 }
 
 std::string link(const std::string& to, const std::string& text) {
-  return "<a style='color:#7db8ea; text-decoration:none' href='" + to + "'>" + escaped(text) + "</a>";
+  return "<a style='color:" + html_colour(colours::kLink) + "; text-decoration:none' href='" + to + "'>" + escaped(text) +
+         "</a>";
 }
 
 std::string value_link(const Graph& graph, ValueId v) { return link("value:" + std::to_string(v), shown_name(graph, v)); }
@@ -43,13 +46,7 @@ std::string joined(const Items& items, One&& one) {
 }
 
 std::string swatch(RoleClass role) {
-  const Colour c = role_class_colour(role);
-  return QStringLiteral("<span style='color:#%1%2%3'>&#9632;</span> ")
-             .arg(c.r, 2, 16, QLatin1Char('0'))
-             .arg(c.g, 2, 16, QLatin1Char('0'))
-             .arg(c.b, 2, 16, QLatin1Char('0'))
-             .toStdString() +
-         role_class_name(role);
+  return "<span style='color:" + html_colour(role_class_colour(role)) + "'>&#9632;</span> " + role_class_name(role);
 }
 
 std::string value_html(const Plan& plan, ValueId v) {
@@ -106,7 +103,9 @@ std::string plan_html(const PlanModel& model) {
   html +=
       row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");
   html += row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
-  if (!plan.feasible) html += row("infeasible", "<span style='color:#ff5c5c'>" + escaped(plan.infeasible_reason) + "</span>");
+  if (!plan.feasible)
+    html += row("infeasible",
+                "<span style='color:" + html_colour(colours::kProblem) + "'>" + escaped(plan.infeasible_reason) + "</span>");
   html += "</table>";
   if (model.peak_node() == kNone) return html;
   html += "<h4>Alive at the peak, " + node_link(plan.graph, model.peak_node()) + "</h4><table cellspacing=0 cellpadding=2>";
@@ -138,6 +137,13 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
 }
 
 DetailsPanel::~DetailsPanel() { session_.detach(this); }
+
+void DetailsPanel::changeEvent(QEvent* event) {
+  QTextBrowser::changeEvent(event);
+  if (event->type() != QEvent::PaletteChange) return;
+  shown_model_ = 0;  // the text has the colours of the theme before
+  fill();
+}
 
 void DetailsPanel::fill() {
   const PlanModel* model = session_.model();

@@ -18,6 +18,9 @@ class DetailsPanel : public QTextBrowser, public Observer {
   void selection_changed() override { fill(); }
   void plan_changed() override { fill(); }
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   void fill();
 

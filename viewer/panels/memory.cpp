@@ -14,8 +14,6 @@ namespace {
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
-bool is_light(Colour c) { return 0.299 * c.r + 0.587 * c.g + 0.114 * c.b > 125; }
-
 // Draws diagonal stripes, so that recomputed values differ from others by more than colour.
 void hatch(ImVec2 low, ImVec2 high, Colour colour) {
   list()->PushClipRect(low, high, true);
@@ -63,7 +61,7 @@ void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel
   const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));
   if (rect.role == RoleClass::recomputed)
     list()->AddRectFilled(ImVec2(at.x - 2, at.y), ImVec2(at.x + wide + 2, at.y + 13), to_imgui(colour));
-  draw_text(TextSize::small, at.x, at.y, is_light(colour) ? Colour{16, 18, 22} : Colour{240, 243, 248}, name);
+  draw_text(TextSize::small, at.x, at.y, text_on(colour), name);
 }
 
 void MemoryPlot::outline(const PlanModel& model, ValueId v, Colour colour, float thickness) const {
@@ -73,7 +71,7 @@ void MemoryPlot::outline(const PlanModel& model, ValueId v, Colour colour, float
     if (high.x < plot_.x0 || low.x > plot_.x1 || high.y < plot_.y0 || low.y > plot_.y1) continue;
     const ImVec2 a(std::round(low.x), std::round(low.y)),
         b(std::round(std::max(high.x, low.x + 2)), std::round(std::max(high.y, low.y + 2)));
-    list()->AddRect(ImVec2(a.x - 1, a.y - 1), ImVec2(b.x + 1, b.y + 1), IM_COL32(0, 0, 0, 255), 0, 0, thickness + 2);
+    list()->AddRect(ImVec2(a.x - 1, a.y - 1), ImVec2(b.x + 1, b.y + 1), to_imgui(colours::kOutline), 0, 0, thickness + 2);
     list()->AddRect(a, b, to_imgui(colour), 0, 0, thickness);
   }
 }

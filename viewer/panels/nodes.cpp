@@ -105,7 +105,7 @@ class NodesPanel::Rows : public QAbstractTableModel {
       return QColor(c.r, c.g, c.b);
     }
     if (role == Qt::ForegroundRole && index.column() == kLive && n == model_->peak_node())
-      return QColor(colours::kBudget.r, colours::kBudget.g, colours::kBudget.b);
+      return QColor(colours::kProblem.r, colours::kProblem.g, colours::kProblem.b);
     if (role == Qt::ToolTipRole) return tooltip_of(model_->graph().node_text(n));
     return {};
   }

@@ -1,5 +1,5 @@
-// Draws the parts that all pictures share: text, axes, limits, legend and tooltips; and changes the view by wheel, drag and
-// keys. All places are in units of the canvas, and lines lie at whole units.
+// Draws the parts that all pictures share: text, axes, limits, legend and tooltips; and changes the view by wheel and drag.
+// All places are in units of the canvas, and lines lie at whole units.
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -69,7 +69,7 @@ void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what) {
   for (const Tick& tick : axis.ticks) {
     const float y = std::round(plot.y_of(tick.at));
     if (y < plot.y0 || y > plot.y1) continue;
-    list()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid, 20));
+    list()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid));
     list()->AddRectFilled(ImVec2(plot.x0 - 4, y), ImVec2(plot.x0, y + 1), to_imgui(colours::kFaint));
     draw_text(TextSize::small, plot.x0 - 8 - text_width(TextSize::small, tick.label), y - text_height(TextSize::small) / 2,
               colours::kFaint, tick.label);
@@ -189,8 +189,8 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
   const float wrap = std::max(width - 16, 20.0f);
   const ImVec2 size = font(TextSize::body)->CalcTextSizeA(text_height(TextSize::body), 1e9f, wrap, text.c_str());
   const ImVec2 low(std::round(x), std::round(y)), high(low.x + width, std::round(low.y + size.y + 12));
-  list()->AddRectFilled(low, high, IM_COL32(74, 20, 24, 255));
-  list()->AddRect(low, high, to_imgui(colours::kBudget));
+  list()->AddRectFilled(low, high, to_imgui(colours::kProblemGround));
+  list()->AddRect(low, high, to_imgui(colours::kProblem));
   list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText),
                   text.c_str(), nullptr, wrap);
   return high.y - low.y + 6;
@@ -298,33 +298,23 @@ bool Navigation::drag(const Plot& plot, PlanView* view, bool has_addresses) {
   return true;
 }
 
-bool Navigation::keys(const Plot& plot, PlanView* view) const {
-  const ImGuiIO& io = ImGui::GetIO();
-  const double centre = plot.contains(io.MousePos) ? static_cast<double>((io.MousePos.x - plot.x0) / plot.width()) : 0.5;
-  bool changed = true;
-  if (key_pressed(Key::w) || key_pressed(Key::plus))
-    view->time.zoom(centre, 0.8, 1);
-  else if (key_pressed(Key::s) || key_pressed(Key::minus))
-    view->time.zoom(centre, 1.25, 1);
-  else if (key_pressed(Key::a) || key_pressed(Key::left))
-    view->time.pan(-0.1);
-  else if (key_pressed(Key::d) || key_pressed(Key::right))
-    view->time.pan(0.1);
-  else if (key_pressed(Key::up))
-    view->address.pan(0.1);
-  else if (key_pressed(Key::down))
-    view->address.pan(-0.1);
-  else
-    changed = false;
-  return changed;
+void Navigation::note_cursor(const Plot& plot, Session& session) const {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (plot.contains(mouse))
+    session.cursor = {this, plot.across_at(mouse.x)};
+  else if (session.cursor.picture == this)
+    session.cursor = {};
 }
 
 void Navigation::update(const Plot& plot, Session& session, bool has_addresses) {
   PlanView view = session.view;
-  const bool wheeled = wheel(plot, &view, has_addresses), dragged = drag(plot, &view, has_addresses), keyed = keys(plot, &view);
-  if (!wheeled && !dragged && !keyed) return;
+  const bool was_dragging = dragging;
+  const bool wheeled = wheel(plot, &view, has_addresses), dragged = drag(plot, &view, has_addresses);
+  note_cursor(plot, session);
+  if (was_dragging && !dragging) session.end_gesture();
+  if (!wheeled && !dragged) return;
   session.view = view;
-  session.view_changed();
+  session.view_changed(dragged ? Gesture::drag : Gesture::wheel);
 }
 
 bool PicturePanel::draw_nothing(float width, float height) const {

@@ -40,8 +40,8 @@ void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what);
 // Draws the strip of phases and the node numbers below the plot. They need kTimeAxisHeight units.
 inline constexpr float kTimeAxisHeight = 40;
 void draw_time_axis(const Plot& plot, const PlanModel& model);
-// Draws the lines of the peak (label on the right), of keeping everything, where that is higher, and of the budget (label on the
-// left; -1: none). The labels never overlap.
+// Draws the lines of the peak (label on the right), of keeping everything, where that is higher, and of the budget (label on
+// the left; -1: none). The labels never overlap.
 void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget);
 // Draws the roles that occur in the model, in one or more rows. Returns the height used.
 float draw_legend(float x, float y, float width, const PlanModel& model);
@@ -55,7 +55,7 @@ float draw_infeasible(float x, float y, float width, const Plan& plan);
 void value_tooltip(const Plan& plan, ValueId v);
 void node_tooltip(const PlanModel& model, NodeId n);
 
-// Zooms and moves the view of the session by wheel, drag and the keys W A S D + - and arrows over a plot.
+// Zooms and moves the view of the session by wheel and drag over a plot. Keys are commands of the window.
 struct Navigation {
   bool dragging = false;
   bool clicked = false;  // true in the frame of a left click that was no drag
@@ -66,7 +66,7 @@ struct Navigation {
  private:
   bool wheel(const Plot& plot, PlanView* view, bool has_addresses) const;
   bool drag(const Plot& plot, PlanView* view, bool has_addresses);
-  bool keys(const Plot& plot, PlanView* view) const;
+  void note_cursor(const Plot& plot, Session& session) const;
   bool pressed_ = false;
 };
 

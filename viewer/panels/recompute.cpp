@@ -103,7 +103,7 @@ RecomputePanel::RecomputePanel(Session& session, QWidget* parent) : QWidget(pare
   card_ = new QTextBrowser;
   card_->setOpenLinks(false);
   card_->setAccessibleName(QStringLiteral("the selected value"));
-  card_->setMinimumHeight(90);
+  card_->setMinimumHeight(40);
   note_ = new QLabel;
   note_->setTextFormat(Qt::PlainText);
   note_->setWordWrap(true);
@@ -154,6 +154,7 @@ void RecomputePanel::make_table() {
     table_->setColumnWidth(i, kTexts[i].width);
     table_->headerItem()->setToolTip(i, QString::fromLatin1(kTexts[i].help));
   }
+  table_->setMinimumHeight(40);
   table_->setSortingEnabled(true);
   table_->sortByColumn(kAgain, Qt::DescendingOrder);
   connect(table_, &QTreeWidget::currentItemChanged, this, guarded(this, [this](QTreeWidgetItem* item, QTreeWidgetItem*) {
@@ -308,8 +309,8 @@ void RecomputePanel::fill_table() {
   std::string text;
   for (const Wish& wish : session_.wishes()) text += (text.empty() ? "Wishes: " : ", ") + wish_text(wish);
   if (all > kMostRows)
-    text += (text.empty() ? "" : ". ") +
-            fmt::format("The {} of {} values that cost most are listed.", grouped(kMostRows), grouped(static_cast<std::int64_t>(all)));
+    text += (text.empty() ? "" : ". ") + fmt::format("The {} of {} values that cost most are listed.", grouped(kMostRows),
+                                                     grouped(static_cast<std::int64_t>(all)));
   note_->setText(QString::fromStdString(text));
   note_->setVisible(!text.empty());
   following_ = outer;

@@ -36,7 +36,7 @@ class RecomputePanel : public QWidget, public Observer {
   QPushButton* keep_button() { return keep_; }
   QPushButton* recompute_button() { return recompute_; }
   QPushButton* may_button() { return may_; }
-  bool settled() const;                // the log and both prices of what is shown are there
+  bool settled() const;  // the log and both prices of what is shown are there
   const PlanLog* log() const { return log_.get(); }
   const ValuePrices& prices() const { return prices_; }
 

@@ -1,5 +1,5 @@
-// The two threads of the worker; see plan_worker.h. A job and a request are replaced under the lock. A thread that works without
-// the lock holds its job by a shared pointer, and looks afterwards whether the job is still the newest.
+// The two threads of the worker; see plan_worker.h. A job and a request are replaced under the lock. A thread that works
+// without the lock holds its job by a shared pointer, and looks afterwards whether the job is still the newest.
 #include <tapedeck/viewer/planning/plan_worker.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -157,7 +157,8 @@ void PlanWorker::prepare_searches() {
     std::unique_ptr<PlanSource> made;
     std::string error;
     try {
-      made = make_source_(*job->problem, {SearchEffort::full, &job->cancel_full, [this](double share) { tell_progress(share); }});
+      made =
+          make_source_(*job->problem, {SearchEffort::full, &job->cancel_full, [this](double share) { tell_progress(share); }});
     } catch (...) {
       error = message_of_exception();
     }

@@ -53,12 +53,13 @@ class PlanWorker {
   std::optional<Result> take();  // the newest result of the newest request, once
   bool busy() const;             // true if the newest request has no final result yet, or it was not taken
   double progress() const { return progress_.load(); }  // of the full search, 0 to 1
-  // Blocks until the newest request has its final result, and takes it. Only for unattended rendering, which has no UI to block.
+  // Blocks until the newest request has its final result, and takes it. Only for unattended rendering, which has no UI to
+  // block.
   std::optional<Result> wait();
 
-  std::vector<KnownPlan> known() const;  // of the newest problem, ascending by budget
+  std::vector<KnownPlan> known() const;               // of the newest problem, ascending by budget
   std::shared_ptr<const PlanModel> keep_all() const;  // the plan that keeps everything; null while it is not known
-  bool fills() const;                    // true while budgets that nobody asked for are planned, or the search is prepared
+  bool fills() const;  // true while budgets that nobody asked for are planned, or the search is prepared
 
  private:
   struct Job;      // a problem with its searches

@@ -1,4 +1,4 @@
-// What the tests of the window share: a folder, real events, and a window with a small training step.
+// A window on the offscreen platform, and the events of a person: mouse, wheel, keyboard.
 #pragma once
 
 #include <tapedeck/tests/viewer/plans.h>
@@ -9,14 +9,21 @@
 #include <QtCore/QElapsedTimer>
 #include <QtGui/QMouseEvent>
 #include <QtGui/QWheelEvent>
+#include <QtGui/QWindow>
 #include <QtWidgets/QApplication>
+#include <QtWidgets/QDoubleSpinBox>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QSlider>
 #include <QtWidgets/QTreeView>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+
+// Qt's own tests send keys by this function: it is exported and declared in no header of its own.
+Q_GUI_EXPORT bool qt_handleKeyEvent(QWindow* window, QEvent::Type type, int key, Qt::KeyboardModifiers modifiers,
+                                    const QString& text, bool repeated, ushort count);
 
 namespace tapedeck::viewer {
 
@@ -90,21 +97,36 @@ inline void click_widget(QWidget& widget) {
   }
 }
 
-inline void press(QWidget& widget, int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
-  for (QEvent::Type type : {QEvent::KeyPress, QEvent::KeyRelease}) {
-    QKeyEvent event(type, key, modifiers);
-    QApplication::sendEvent(&widget, &event);
+// A key of the real keyboard: shortcuts, then the widget with the focus.
+inline void press(QWidget& widget, int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier, const QString& text = {}) {
+  QWindow* window = widget.window()->windowHandle();
+  for (QEvent::Type type : {QEvent::KeyPress, QEvent::KeyRelease})
+    qt_handleKeyEvent(window, type, key, modifiers, text, false, 1);
+}
+
+// Types letters of the English keyboard.
+inline void type(QWidget& widget, const std::string& text) {
+  for (char c : text) {
+    const bool capital = c >= 'A' && c <= 'Z';
+    press(widget, c >= 'a' && c <= 'z' ? c - 'a' + Qt::Key_A : c, capital ? Qt::ShiftModifier : Qt::NoModifier,
+          QString(QLatin1Char(c)));
   }
 }
 
-class WindowFixture : public testing::Test {
+// A shown window with a small training step.
+class Window : public testing::Test {
  protected:
   void SetUp() override {
     window.resize(1600, 900);
-    window.show();
+    activate();
     window.open(folder.write("step.graph", training_graph(16)));
     window.wait_for_plan();
     settle_all();
+  }
+  void activate() {  // only the active window has shortcuts
+    window.show();
+    window.activateWindow();
+    ASSERT_TRUE(spin_until([&] { return window.isActiveWindow(); }));
   }
   void settle_all() {
     settle(window.memory_canvas());

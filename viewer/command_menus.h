@@ -1,0 +1,16 @@
+// The menus and shortcuts of a window, made from the table of commands.
+#pragma once
+
+#include <functional>
+
+class QMenu;
+
+namespace tapedeck::viewer {
+
+class MainWindow;
+
+// Fills the menu bar of the window: one menu for each word before the dot of the ids. `fill_recent` fills the menu of the
+// recent files each time before it opens.
+void make_menus(MainWindow& window, std::function<void(QMenu&)> fill_recent);
+
+}  // namespace tapedeck::viewer

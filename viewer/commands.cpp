@@ -1,0 +1,254 @@
+// The table of commands, by menu. A command calls a public function of the window or of its session.
+#include <tapedeck/viewer/commands.h>
+
+#include <tapedeck/viewer/command_palette.h>
+#include <tapedeck/viewer/key_sheet.h>
+#include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/window.h>
+
+#include <tapedeck/engine/text/suggest.h>
+
+#include <QtGui/QClipboard>
+#include <QtGui/QGuiApplication>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QPushButton>
+#include <QtWidgets/QSlider>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+using Table = std::vector<Command>;
+using W = MainWindow;
+
+constexpr double kZoomIn = 0.8, kZoomOut = 1.25, kPan = 0.1;
+
+Table file_commands() {
+  return {
+      {"file.open", "Open…", "Ctrl+O", "Open a .tape or .graph file.", [](W& w) { w.ask_open(); }},
+      {"file.compare", "Compare with…", "Ctrl+D", "Show this plan and the plan of another file side by side.",
+       [](W& w) { w.ask_compare(); }},
+      {"file.export-png", "Export PNG…", "Ctrl+E", "Write the window as a picture.", [](W& w) { w.ask_export(); }, true},
+      {"file.quit", "Quit", "Ctrl+Q", "Close the window.", [](W& w) { w.close(); }, true},
+  };
+}
+
+Table view_commands() {
+  Table table = {
+      {"view.back", "Back", "Alt+Left Backspace", "Show the part of the plan that was in view before.",
+       [](W& w) { w.session().view_back(); }},
+      {"view.forward", "Forward", "Alt+Right", "Undo one step back in the views.", [](W& w) { w.session().view_forward(); }},
+      {"view.fit-all", "Fit all", "H", "Show the whole plan.", [](W& w) { w.session().fit_all(); }, true},
+      {"view.fit-selection", "Centre, then fit selection", "F",
+       "Move the selected value to the centre; again: zoom so that it fills the view.",
+       [](W& w) { w.session().fit_selection(); }},
+      {"view.clear-selection", "Clear selection", "Esc", "Select nothing; the details then show the whole plan.",
+       [](W& w) { w.session().clear_selection(); }},
+  };
+  const auto move = [&](const char* id, const char* title, const char* keys, const char* help, auto run, bool group = false) {
+    table.push_back({id, title, keys, help, run, group, true});
+  };
+  move(
+      "view.zoom-in", "Zoom in", "W + =", "Show a shorter time, around the cursor.", [](W& w) { w.session().zoom(kZoomIn, 1); },
+      true);
+  move("view.zoom-out", "Zoom out", "S -", "Show a longer time, around the cursor.",
+       [](W& w) { w.session().zoom(kZoomOut, 1); });
+  move("view.zoom-addresses-in", "Zoom addresses in", "Shift+W", "Show fewer addresses.",
+       [](W& w) { w.session().zoom(1, kZoomIn); });
+  move("view.zoom-addresses-out", "Zoom addresses out", "Shift+S", "Show more addresses.",
+       [](W& w) { w.session().zoom(1, kZoomOut); });
+  move("view.earlier", "Earlier", "A Left", "Move towards the beginning of the schedule.",
+       [](W& w) { w.session().pan(-kPan, 0); });
+  move("view.later", "Later", "D Right", "Move towards the end of the schedule.", [](W& w) { w.session().pan(kPan, 0); });
+  move("view.higher", "Higher addresses", "Up", "Move towards higher addresses.", [](W& w) { w.session().pan(0, kPan); });
+  move("view.lower", "Lower addresses", "Down", "Move towards lower addresses.", [](W& w) { w.session().pan(0, -kPan); });
+  table.push_back({"view.reset-layout", "Reset layout", "", "Put all panels where they were at first.",
+                   [](W& w) { w.reset_layout(); }, true});
+  return table;
+}
+
+// The titles and sentences of the themes, in the order of Theme.
+constexpr std::pair<const char*, const char*> kThemeTexts[kThemeCount] = {
+    {"Dark theme", "Show light text on dark grounds."},
+    {"Light theme", "Show dark text on light grounds."},
+    {"High contrast theme", "Show white and strong colours on black."}};
+
+void step_scale(MainWindow& window, int steps) {
+  const Look look = look_in_use();
+  window.set_look({look.theme, stepped_scale(look.scale, steps)});
+}
+
+Table look_commands() {
+  Table table;
+  for (int i = 0; i < kThemeCount; ++i) {
+    const auto theme = static_cast<Theme>(i);
+    table.push_back({"view.theme-" + std::string(theme_name(theme)), kThemeTexts[i].first, "", kThemeTexts[i].second,
+                     [theme](W& w) {
+                       w.set_look({theme, look_in_use().scale});
+                     },
+                     i == 0, false, [theme](const W&) { return look_in_use().theme == theme; }});
+  }
+  table.push_back({"view.larger", "Larger", "Ctrl+= Ctrl++", "Show all texts and pictures larger, up to three times.",
+                   [](W& w) { step_scale(w, 1); }, true});
+  table.push_back({"view.smaller", "Smaller", "Ctrl+-", "Show all texts and pictures smaller, down to three quarters.",
+                   [](W& w) { step_scale(w, -1); }});
+  table.push_back({"view.normal-size", "Normal size", "Ctrl+0", "Show all texts and pictures at their normal size.", [](W& w) {
+                     w.set_look({look_in_use().theme, 1});
+                   }});
+  return table;
+}
+
+// One command for each panel of the table of panels.
+Table panel_commands() {
+  Table table;
+  for (const Panel& panel : all_panels()) {
+    const std::string name = panel.name, title = panel.title;
+    Command command{"panel." + name, title, "", "Show or hide the panel: " + title + ".",
+                    [name](W& w) { w.toggle_panel(name); }};
+    if (panel.place == PanelPlace::centre)
+      command.help = "Give the keyboard to the panel: " + title + ".";
+    else
+      command.checked = [name](const W& w) { return w.panel_is_open(name); };
+    table.push_back(std::move(command));
+  }
+  return table;
+}
+
+void move_slider(W& window, int steps) {
+  if (window.session().model() != nullptr) window.slider().setValue(window.slider().value() + steps);
+}
+
+Table budget_commands() {
+  return {
+      {"budget.less", "Less memory", "Ctrl+Down", "Lower the budget by a twentieth of its range and plan again.",
+       [](W& w) { move_slider(w, -kBudgetSteps / 20); }},
+      {"budget.more", "More memory", "Ctrl+Up", "Raise the budget by a twentieth of its range and plan again.",
+       [](W& w) { move_slider(w, kBudgetSteps / 20); }},
+      {"budget.floor", "Least memory", "Ctrl+Shift+Down", "Plan at the floor, the least peak that any strategy reaches.",
+       [](W& w) { move_slider(w, -kBudgetSteps); }},
+      {"budget.none", "No budget", "Ctrl+Shift+Up", "Plan without a budget: recompute only what checkpoint() asks for.",
+       [](W& w) { w.set_budget({}); }, true},
+  };
+}
+
+void copy(const std::string& text) { QGuiApplication::clipboard()->setText(QString::fromStdString(text)); }
+
+void wish_for_selection(W& window, WishKind kind) {
+  window.show_panel("recompute");
+  QPushButton* button = kind == WishKind::keep ? window.recompute().keep_button() : window.recompute().recompute_button();
+  if (button->isEnabled()) button->click();
+}
+
+Table edit_commands() {
+  return {
+      {"edit.undo", "Undo wish", "Ctrl+Z", "Take the last wish for a value back and plan again.", [](W& w) { w.undo(); }},
+      {"edit.redo", "Redo wish", "Ctrl+Shift+Z Ctrl+Y", "Make the wish that was taken back again.", [](W& w) { w.redo(); }},
+      {"edit.keep", "Must keep", "K", "Plan again so that the selected value is never computed again.",
+       [](W& w) { wish_for_selection(w, WishKind::keep); }, true},
+      {"edit.recompute", "Must recompute", "R", "Plan again so that the selected value is not kept between its readers.",
+       [](W& w) { wish_for_selection(w, WishKind::recompute); }},
+      {"edit.forget-wishes", "Forget all wishes", "", "Plan again without any wish for single values.",
+       [](W& w) { w.set_wishes({}); }},
+      {"edit.copy-tool-line", "Copy as tool command", "Ctrl+Shift+C",
+       "Copy the line of the command-line tool that gives this plan, wishes included.", [](W& w) { copy(w.tool_line()); },
+       true},
+      {"edit.copy-cpp", "Copy wishes as C++", "", "Copy the wishes as an assignment to PlanOptions::wishes.",
+       [](W& w) { copy(wishes_as_cpp(w.session().wishes())); }},
+  };
+}
+
+Table go_commands() {
+  return {
+      {"go.next-node", "Next node", ".", "Select the next node of the schedule.", [](W& w) { w.session().step_node(1); }},
+      {"go.previous-node", "Previous node", ",", "Select the node before in the schedule.",
+       [](W& w) { w.session().step_node(-1); }},
+      {"go.producer", "Producer of the first operand", "[", "Select the node that made the first operand of the selected node.",
+       [](W& w) { w.session().follow(false); }},
+      {"go.reader", "First reader", "]", "Select the first node that reads the selected value.",
+       [](W& w) { w.session().follow(true); }},
+      {"go.peak", "The peak", "P", "Select the node at which most bytes are live.",
+       [](W& w) {
+         if (w.session().model() != nullptr) w.session().select_node(w.session().model()->peak_node());
+       }},
+      {"go.filter", "Filter nodes", "Ctrl+F", "Type a filter for the table of nodes.",
+       [](W& w) {
+         w.show_panel("nodes");
+         w.nodes().filter()->setFocus();
+       },
+       true},
+  };
+}
+
+Table help_commands() {
+  return {
+      {"help.commands", "Command palette", "Ctrl+Shift+P", "Find a command by typing letters of its name.",
+       [](W& w) { show_palette(w); }},
+      {"help.keys", "Keys", "F1 ?", "List all commands, their keys and what they do.", [](W& w) { show_key_sheet(w); }},
+  };
+}
+
+}  // namespace
+
+const std::vector<Command>& all_commands() {
+  static const Table commands = [] {
+    Table all;
+    for (Table (*part)() : {file_commands, edit_commands, view_commands, look_commands, panel_commands, budget_commands,
+                            go_commands, help_commands}) {
+      Table table = part();
+      std::move(table.begin(), table.end(), std::back_inserter(all));
+    }
+    return all;
+  }();
+  return commands;
+}
+
+const Command* find_command(std::string_view id) {
+  for (const Command& command : all_commands())
+    if (command.id == id) return &command;
+  return nullptr;
+}
+
+std::vector<std::string> keys_of(const Command& command) {
+  std::vector<std::string> keys;
+  for (std::size_t begin = 0; begin < command.keys.size();) {
+    const std::size_t end = std::min(command.keys.find(' ', begin), command.keys.size());
+    keys.push_back(command.keys.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return keys;
+}
+
+std::string command_list() {
+  std::size_t widest = 0;
+  for (const Command& command : all_commands()) widest = std::max(widest, command.id.size());
+  std::string list;
+  for (const Command& command : all_commands()) {
+    list += command.id + std::string(widest + 2 - command.id.size(), ' ') + command.help;
+    list += command.keys.empty() ? "\n" : " Keys: " + command.keys + "\n";
+  }
+  return list;
+}
+
+bool parse_commands(const std::string& text, std::vector<const Command*>* commands, std::string* error) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string id = text.substr(begin, end - begin);
+    const Command* command = find_command(id);
+    if (command == nullptr) {
+      std::vector<std::string_view> known;
+      for (const Command& one : all_commands()) known.push_back(one.id);
+      const std::string suggestion = did_you_mean(id, known);
+      *error = "no command '" + id + "'" + (suggestion.empty() ? "; --commands lists them" : suggestion);
+      return false;
+    }
+    commands->push_back(command);
+    begin = end + 1;
+  }
+  return true;
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,172 @@
+// Where the panels of the main window stand, and how the window looks: docks, small windows, theme and scale, and what of these
+// is kept between runs.
+//
+//   large:  +--------------+-------+      small:  +----------------+
+//           | centre       | beside|              | centre         |
+//           |              +-------+              |                |
+//           +--------------+ behind|              +----------------+
+//           | below        |       |              | tabs: all docks|
+//           +--------------+-------+              +----------------+
+#include <tapedeck/viewer/window.h>
+
+#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/settings.h>
+
+#include <QtGui/QAction>
+#include <QtGui/QCloseEvent>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QDockWidget>
+#include <QtWidgets/QHeaderView>
+#include <QtWidgets/QMenu>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+constexpr int kLargeWidth = 1100, kLargeHeight = 650;  // a smaller window has all docks as tabs
+constexpr double kTabShare = 0.34;                     // of the height of a small window
+
+int scaled(int length) { return qRound(length * look_in_use().scale); }
+
+}  // namespace
+
+void MainWindow::make_docks() {
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);  // the curve stays as wide as the memory plan above it
+  for (OpenPanel& open : panels_) {
+    if (open.panel->place == PanelPlace::centre) {
+      setCentralWidget(open.widget);
+      continue;
+    }
+    open.dock = new QDockWidget(QString::fromLatin1(open.panel->title), this);
+    open.dock->setObjectName(QString::fromLatin1(open.panel->title));
+    open.dock->setWidget(open.widget);
+  }
+  scale_tables(look_in_use().scale);
+  reset_layout();
+}
+
+void MainWindow::reset_layout() {
+  for (const OpenPanel& open : panels_) {
+    if (open.dock == nullptr) continue;
+    open.dock->setFloating(false);
+    removeDockWidget(open.dock);
+  }
+  if (width() < scaled(kLargeWidth) || height() < scaled(kLargeHeight))
+    place_as_tabs();
+  else
+    place_around();
+  for (const OpenPanel& open : panels_)
+    if (open.dock != nullptr) open.dock->show();
+}
+
+void MainWindow::place_as_tabs() {
+  QDockWidget* first = nullptr;
+  for (const OpenPanel& open : panels_) {
+    if (open.dock == nullptr) continue;
+    addDockWidget(Qt::BottomDockWidgetArea, open.dock);
+    if (first != nullptr) tabifyDockWidget(first, open.dock);
+    if (first == nullptr) first = open.dock;
+  }
+  if (first == nullptr) return;
+  first->show();
+  first->raise();
+  resizeDocks({first}, {static_cast<int>(height() * kTabShare)}, Qt::Vertical);
+}
+
+void MainWindow::place_around() {
+  QList<QDockWidget*> below, beside;
+  QList<int> below_heights, beside_widths, beside_heights;
+  for (const OpenPanel& open : panels_) {
+    if (open.dock == nullptr) continue;
+    const Panel& panel = *open.panel;
+    addDockWidget(panel.place == PanelPlace::below ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, open.dock);
+    if (panel.place == PanelPlace::behind) {
+      tabifyDockWidget(beside.last(), open.dock);
+      beside.last()->raise();
+    } else if (panel.place == PanelPlace::below) {
+      below << open.dock;
+      below_heights << scaled(panel.height);
+    } else {
+      beside << open.dock;
+      beside_widths << std::min(scaled(panel.width), width() / 2);
+      beside_heights << scaled(panel.height);
+    }
+  }
+  resizeDocks(beside, beside_widths, Qt::Horizontal);
+  resizeDocks(beside, beside_heights, Qt::Vertical);
+  resizeDocks(below, below_heights, Qt::Vertical);
+}
+
+// The first layout fits the size that the window has when it is shown.
+void MainWindow::showEvent(QShowEvent* event) {
+  QMainWindow::showEvent(event);
+  if (!placed_) reset_layout();
+  placed_ = true;
+}
+
+void MainWindow::restore_layout() {
+  const QSettings stored = user_settings();
+  restoreGeometry(stored.value(QStringLiteral("geometry")).toByteArray());
+  placed_ = restoreState(stored.value(QStringLiteral("layout")).toByteArray());
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (setup_.remember) {
+    QSettings stored = user_settings();
+    stored.setValue(QStringLiteral("geometry"), saveGeometry());
+    stored.setValue(QStringLiteral("layout"), saveState());
+  }
+  QMainWindow::closeEvent(event);
+}
+
+void MainWindow::show_panel(const std::string& name) {
+  QDockWidget* dock = panel(name).dock;
+  if (dock == nullptr) return;
+  dock->show();
+  dock->raise();
+}
+
+void MainWindow::toggle_panel(const std::string& name) {
+  const OpenPanel& open = panel(name);
+  if (open.dock == nullptr) return open.widget->setFocus();
+  if (open.dock->isVisible() && !open.widget->visibleRegion().isEmpty())
+    open.dock->hide();
+  else
+    show_panel(name);
+}
+
+bool MainWindow::panel_is_open(const std::string& name) const {
+  const OpenPanel& open = panel(name);
+  return open.dock == nullptr || !open.dock->isHidden();
+}
+
+void MainWindow::set_look(const Look& look) {
+  const double before = look_in_use().scale;
+  apply_look(*qApp, look);
+  scale_tables(look_in_use().scale / before);
+  show_numbers();  // the texts have the colours of the theme before
+  if (setup_.remember) remember_look(look_in_use());
+}
+
+void MainWindow::scale_tables(double factor) {
+  if (factor == 1) return;
+  for (QHeaderView* header : findChildren<QHeaderView*>())
+    for (int i = 0; i < header->count(); ++i)
+      if (header->sectionResizeMode(i) == QHeaderView::Interactive)
+        header->resizeSection(i, qRound(header->sectionSize(i) * factor));
+}
+
+void MainWindow::fill_recent(QMenu& menu) {
+  menu.clear();
+  const QStringList recent = recent_files();
+  for (const QString& path : recent) {
+    QAction* action = menu.addAction(path);
+    connect(action, &QAction::triggered, this, guarded(this, [this, path] { try_open(path.toStdString()); }));
+  }
+  if (recent.isEmpty()) menu.addAction(QStringLiteral("(none)"))->setEnabled(false);
+}
+
+}  // namespace tapedeck::viewer
