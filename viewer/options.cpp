@@ -2,6 +2,7 @@
 // and the accepted form.
 #include <tapedeck/viewer/options.h>
 
+#include <tapedeck/viewer/model/tables.h>
 #include <tapedeck/viewer/panels/panels.h>
 
 #include <tapedeck/engine/text/suggest.h>
@@ -21,6 +22,12 @@ bool parse_size(const std::string& text, int* width, int* height) {
   *width = std::atoi(text.c_str());
   *height = std::atoi(text.c_str() + x + 1);
   return *width >= 64 && *height >= 64 && *width <= 16384 && *height <= 16384;
+}
+
+bool is_table(const std::string& panel) {
+  for (int id = 0; id < kTableCount; ++id)
+    if (layout_of(static_cast<TableId>(id)).name == panel) return true;
+  return false;
 }
 
 bool parse_renderer(const std::string& text, Renderer* renderer) {
@@ -49,6 +56,7 @@ std::string usage_text() {
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
+         "  --export FILE.csv       write the table of --panel (nodes, values, parameters, decisions) and leave\n"
          "  --renderer auto|gl|soft how the canvases are drawn (default auto: OpenGL where there is a GPU)\n"
          "  --help, --version\n"
          "\n"
@@ -81,8 +89,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {"--shot",     "--size",    "--panel",   "--budget",
-                                                     "--renderer", "--compare", "-platform", "-style"};
+      static const std::vector<std::string> known = {"--shot",    "--size",   "--panel",   "--budget", "--renderer",
+                                                     "--compare", "--export", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -90,6 +98,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     }
     if (name == "--shot" && !value.empty())
       options->shot = value;
+    else if (name == "--export" && !value.empty())
+      options->csv = value;
     else if (name == "--compare" && !value.empty())
       options->compare = value;
     else if (name == "--panel")
@@ -111,11 +121,16 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (options->help || options->version) return true;
   if (!options->panel.empty() && find_panel(options->panel) == nullptr)
     return fail("no panel '" + options->panel + "'; there are " + panel_list());
-  if (!options->panel.empty() && options->shot.empty()) return fail("--panel goes with --shot");
+  if (!options->panel.empty() && !options->unattended()) return fail("--panel goes with --shot or --export");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
   if (!options->shot.empty() && !options->shot.ends_with(".png"))
     return fail("--shot writes a .png file, and " + options->shot + " ends otherwise");
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
+  if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
+  if (!options->csv.empty() && !is_table(options->panel))
+    return fail("--export writes a table: add --panel nodes, values, parameters or decisions");
+  if (!options->csv.empty() && !options->csv.ends_with(".csv"))
+    return fail("--export writes a .csv file, and " + options->csv + " ends otherwise");
   if (!options->compare.empty() && options->file.empty()) return fail("--compare needs a FILE to compare with");
   return true;
 }

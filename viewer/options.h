@@ -14,11 +14,13 @@ enum ExitCode { kOk = 0, kUsage = 2, kBadFile = 3, kInfeasible = 4, kExecution =
 
 // The parsed command line. Empty texts mean that the option is not given.
 struct Options {
-  std::string file, compare, shot, panel;
+  std::string file, compare, shot, panel, csv;
   int width = 1600, height = 900;
   Budget budget;
   Renderer renderer = Renderer::automatic;
   bool help = false, version = false;
+
+  bool unattended() const { return !shot.empty() || !csv.empty(); }  // no window is opened
 };
 
 // Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.

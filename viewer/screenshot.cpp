@@ -70,7 +70,8 @@ int take_shot(const Options& options) {
       std::fprintf(stderr, "tapedeck-viewer: %s: %s\n", options.file.c_str(), window.error().c_str());
       return kBadFile;
     }
-    const int saved = save(drawn(options, window), options.shot);
+    if (!options.csv.empty()) window.table(options.panel).write_csv(options.csv);
+    const int saved = options.shot.empty() ? kOk : save(drawn(options, window), options.shot);
     return finish(saved, window.session().model()->plan());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tapedeck-viewer: %s\n", error.what());

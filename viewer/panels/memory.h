@@ -37,6 +37,7 @@ class MemoryPanel : public PicturePanel {
   Plot plot_;
   MemoryPlot picture_;
   Navigation navigation_;
+  bool hovers_ = false;  // the mouse was in the plot in the last frame
 };
 
 }  // namespace tapedeck::viewer
