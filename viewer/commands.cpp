@@ -22,12 +22,12 @@ namespace tapedeck::viewer {
 
 namespace {
 
-using Table = std::vector<Command>;
+using Commands = std::vector<Command>;
 using W = MainWindow;
 
 constexpr double kZoomIn = 0.8, kZoomOut = 1.25, kPan = 0.1;
 
-Table file_commands() {
+Commands file_commands() {
   return {
       {"file.open", "Open…", "Ctrl+O", "Open a .tape or .graph file.", [](W& w) { w.ask_open(); }},
       {"file.compare", "Compare with…", "Ctrl+D", "Show this plan and the plan of another file side by side.",
@@ -37,8 +37,8 @@ Table file_commands() {
   };
 }
 
-Table view_commands() {
-  Table table = {
+Commands view_commands() {
+  Commands table = {
       {"view.back", "Back", "Alt+Left Backspace", "Show the part of the plan that was in view before.",
        [](W& w) { w.session().view_back(); }},
       {"view.forward", "Forward", "Alt+Right", "Undo one step back in the views.", [](W& w) { w.session().view_forward(); }},
@@ -82,8 +82,8 @@ void step_scale(MainWindow& window, int steps) {
   window.set_look({look.theme, stepped_scale(look.scale, steps)});
 }
 
-Table look_commands() {
-  Table table;
+Commands look_commands() {
+  Commands table;
   for (int i = 0; i < kThemeCount; ++i) {
     const auto theme = static_cast<Theme>(i);
     table.push_back({"view.theme-" + std::string(theme_name(theme)), kThemeTexts[i].first, "", kThemeTexts[i].second,
@@ -103,8 +103,8 @@ Table look_commands() {
 }
 
 // One command for each panel of the table of panels.
-Table panel_commands() {
-  Table table;
+Commands panel_commands() {
+  Commands table;
   for (const Panel& panel : all_panels()) {
     const std::string name = panel.name, title = panel.title;
     Command command{"panel." + name, title, "", "Show or hide the panel: " + title + ".",
@@ -122,7 +122,7 @@ void move_slider(W& window, int steps) {
   if (window.session().model() != nullptr) window.slider().setValue(window.slider().value() + steps);
 }
 
-Table budget_commands() {
+Commands budget_commands() {
   return {
       {"budget.less", "Less memory", "Ctrl+Down", "Lower the budget by a twentieth of its range and plan again.",
        [](W& w) { move_slider(w, -kBudgetSteps / 20); }},
@@ -143,7 +143,7 @@ void wish_for_selection(W& window, WishKind kind) {
   if (button->isEnabled()) button->click();
 }
 
-Table edit_commands() {
+Commands edit_commands() {
   return {
       {"edit.undo", "Undo wish", "Ctrl+Z", "Take the last wish for a value back and plan again.", [](W& w) { w.undo(); }},
       {"edit.redo", "Redo wish", "Ctrl+Shift+Z Ctrl+Y", "Make the wish that was taken back again.", [](W& w) { w.redo(); }},
@@ -161,7 +161,7 @@ Table edit_commands() {
   };
 }
 
-Table go_commands() {
+Commands go_commands() {
   return {
       {"go.next-node", "Next node", ".", "Select the next node of the schedule.", [](W& w) { w.session().step_node(1); }},
       {"go.previous-node", "Previous node", ",", "Select the node before in the schedule.",
@@ -183,7 +183,7 @@ Table go_commands() {
   };
 }
 
-Table help_commands() {
+Commands help_commands() {
   return {
       {"help.commands", "Command palette", "Ctrl+Shift+P", "Find a command by typing letters of its name.",
        [](W& w) { show_palette(w); }},
@@ -194,11 +194,11 @@ Table help_commands() {
 }  // namespace
 
 const std::vector<Command>& all_commands() {
-  static const Table commands = [] {
-    Table all;
-    for (Table (*part)() : {file_commands, edit_commands, view_commands, look_commands, panel_commands, budget_commands,
-                            go_commands, help_commands}) {
-      Table table = part();
+  static const Commands commands = [] {
+    Commands all;
+    for (Commands (*part)() : {file_commands, edit_commands, view_commands, look_commands, panel_commands, budget_commands,
+                               go_commands, help_commands}) {
+      Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }
     return all;

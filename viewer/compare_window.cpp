@@ -34,7 +34,7 @@ ComparedPlan load_compared(const std::string& path, const Budget& budget) {
   PlanOptions options = document.options;
   options.budget = budget.bytes;
   options.budget_percent = budget.percent;
-  return {title, PlanModel::of(make_plan(*document.captured, options))};
+  return {title, PlanModel::of(make_plan(*document.captured, options), options.costs)};
 }
 
 void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer renderer, int width, int height) {

@@ -21,7 +21,7 @@ namespace {
 
 // Unattended rendering needs no display, unless the command line asks for OpenGL.
 void choose_platform(const Options& options) {
-  if (options.shot.empty() || !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) return;
+  if (!options.unattended() || !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) return;
   const bool display = !qEnvironmentVariableIsEmpty("DISPLAY") || !qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY");
   if (!display || options.renderer != Renderer::gl) qputenv("QT_QPA_PLATFORM", "offscreen");
 }
@@ -48,7 +48,7 @@ Look look_of(const Options& options) {
 }
 
 int run(QApplication& app, const Options& options) {
-  if (!options.shot.empty()) return take_shot(options);
+  if (options.unattended()) return take_shot(options);
   MainWindow::Setup setup;
   setup.renderer = choose_renderer(options.renderer, &setup.renderer_text);
   if (!options.compare.empty()) {
@@ -81,9 +81,9 @@ int main(int argc, char** argv) {
                ? kExecution
                : kOk;
   choose_platform(options);
-  if (!options.shot.empty()) qInstallMessageHandler(quiet);
+  if (options.unattended()) qInstallMessageHandler(quiet);
   if (!has_display(arguments)) {
-    std::fputs("tapedeck-viewer: no display; --shot FILE.png renders without one\n", stderr);
+    std::fputs("tapedeck-viewer: no display; --shot FILE.png and --export FILE.csv work without one\n", stderr);
     return kExecution;
   }
   QSurfaceFormat format;

@@ -2,6 +2,7 @@
 // and the accepted form.
 #include <tapedeck/viewer/options.h>
 
+#include <tapedeck/viewer/model/tables.h>
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/theme.h>
 
@@ -32,6 +33,12 @@ bool parse_scale(std::string text, double* scale) {
   return *scale >= kLeastScale && *scale <= kMostScale;
 }
 
+bool is_table(const std::string& panel) {
+  for (int id = 0; id < kTableCount; ++id)
+    if (layout_of(static_cast<TableId>(id)).name == panel) return true;
+  return false;
+}
+
 bool parse_renderer(const std::string& text, Renderer* renderer) {
   if (text == "auto")
     *renderer = Renderer::automatic;
@@ -58,6 +65,7 @@ std::string usage_text() {
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
+         "  --export FILE.csv       write the table of --panel (nodes, values, parameters, decisions) and leave\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
          "  --theme NAME            " +
          theme_list() +
@@ -104,9 +112,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {"--shot",    "--size",     "--panel",   "--budget", "--renderer",
-                                                     "--compare", "--run",      "--theme",   "--scale",  "--help",
-                                                     "--version", "--commands", "-platform", "-style"};
+      static const std::vector<std::string> known = {"--shot",    "--size",    "--panel",    "--budget",  "--renderer",
+                                                     "--compare", "--run",     "--theme",    "--scale",   "--export",
+                                                     "--help",    "--version", "--commands", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -114,6 +122,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     }
     if (name == "--shot" && !value.empty())
       options->shot = value;
+    else if (name == "--export" && !value.empty())
+      options->csv = value;
     else if (name == "--compare" && !value.empty())
       options->compare = value;
     else if (name == "--run") {
@@ -143,13 +153,18 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (options->help || options->version || options->commands) return true;
   if (!options->panel.empty() && find_panel(options->panel) == nullptr)
     return fail("no panel '" + options->panel + "'; there are " + panel_list());
-  if (!options->panel.empty() && options->shot.empty()) return fail("--panel goes with --shot");
+  if (!options->panel.empty() && !options->unattended()) return fail("--panel goes with --shot or --export");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
   if (!options->shot.empty() && !picture_name_problem(options->shot).empty())
     return fail("--shot: " + picture_name_problem(options->shot));
   if (!options->run.empty() && options->file.empty()) return fail("--run needs a FILE");
   if (!options->run.empty() && !options->compare.empty()) return fail("--run and --compare exclude each other");
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
+  if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
+  if (!options->csv.empty() && !is_table(options->panel))
+    return fail("--export writes a table: add --panel nodes, values, parameters or decisions");
+  if (!options->csv.empty() && !options->csv.ends_with(".csv"))
+    return fail("--export writes a .csv file, and " + options->csv + " ends otherwise");
   if (!options->compare.empty() && options->file.empty()) return fail("--compare needs a FILE to compare with");
   return true;
 }

@@ -17,7 +17,7 @@ enum ExitCode { kOk = 0, kUsage = 2, kBadFile = 3, kInfeasible = 4, kExecution =
 
 // The parsed command line. Empty texts mean that the option is not given.
 struct Options {
-  std::string file, compare, shot, panel;
+  std::string file, compare, shot, panel, csv;
   int width = 1600, height = 900;
   Budget budget;
   Renderer renderer = Renderer::automatic;
@@ -25,6 +25,8 @@ struct Options {
   std::optional<Theme> theme;
   double scale = 0;  // 0: not given
   bool help = false, version = false, commands = false;
+
+  bool unattended() const { return !shot.empty() || !csv.empty(); }  // no window is opened
 };
 
 // Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.

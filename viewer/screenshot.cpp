@@ -77,7 +77,8 @@ int take_shot(const Options& options) {
       grabbed(window, options.width, options.height);  // a command may need the size and the focus of a shown window
       window.run(options.run);
     }
-    const int saved = save(drawn(options, window), options.shot);
+    if (!options.csv.empty()) window.table(options.panel).write_csv(options.csv);
+    const int saved = options.shot.empty() ? kOk : save(drawn(options, window), options.shot);
     return finish(saved, window.session().model()->plan());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tapedeck-viewer: %s\n", error.what());

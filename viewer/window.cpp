@@ -90,7 +90,7 @@ void MainWindow::open(const std::string& path, const Budget& budget) {
   if (plan && !budget.given()) {
     session_.set_asked_budget(plan->budget_bytes);
     budget_ = {plan->budget_bytes, -1};
-    session_.show(PlanModel::of(std::move(*plan)));
+    session_.show(PlanModel::of(std::move(*plan), session_.document()->options.costs, wishes_.now()));
     if (setup_.prepares) worker_->prepare(problem_);
   } else {
     request();

@@ -10,12 +10,11 @@
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/panels/compare.h>
 #include <tapedeck/viewer/panels/curve.h>
-#include <tapedeck/viewer/panels/decisions.h>
 #include <tapedeck/viewer/panels/details.h>
 #include <tapedeck/viewer/panels/memory.h>
-#include <tapedeck/viewer/panels/nodes.h>
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/panels/recompute.h>
+#include <tapedeck/viewer/panels/table.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
 #include <tapedeck/viewer/theme.h>
 
@@ -83,9 +82,10 @@ class MainWindow : public QMainWindow, public Observer {
   const OpenPanel& panel(const std::string& name) const;  // REQUIRES a name from the table
   MemoryPanel& memory() { return as<MemoryPanel>("memory"); }
   CurvePanel& curve() { return as<CurvePanel>("curve"); }
-  NodesPanel& nodes() { return as<NodesPanel>("nodes"); }
+  TablePanel& table(const std::string& name) { return as<TablePanel>(name); }  // REQUIRES the name of a table
+  TablePanel& nodes() { return table("nodes"); }
   DetailsPanel& details() { return as<DetailsPanel>("details"); }
-  DecisionsPanel& decisions() { return as<DecisionsPanel>("decisions"); }
+  TablePanel& decisions() { return table("decisions"); }
   RecomputePanel& recompute() { return as<RecomputePanel>("recompute"); }
   Canvas& memory_canvas() { return *panel("memory").canvas; }
   Canvas& curve_canvas() { return *panel("curve").canvas; }

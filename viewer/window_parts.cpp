@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/model/glossary.h>
 
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QStatusBar>
@@ -37,6 +38,7 @@ void MainWindow::make_status_bar() {
   for (const char* name : {"peak", "lower bound", "floor", "budget", "recompute", "renderer"}) {
     auto* label = new QLabel;
     label->setContentsMargins(8, 0, 8, 0);
+    label->setToolTip(tooltip_of(explain_term(name)));
     statusBar()->addPermanentWidget(label);
     numbers_.emplace_back(name, label);
   }

@@ -51,9 +51,9 @@ TEST_F(Window, ADecisionSelectsItsValue) {
   window.set_budget({-1, 60});
   window.wait_for_plan();
   ASSERT_GT(window.session().model()->plan().decisions.size(), 0u);
-  EXPECT_EQ(static_cast<std::size_t>(window.decisions().topLevelItemCount()),
-            window.session().model()->plan().decisions.size());
-  window.decisions().setCurrentItem(window.decisions().topLevelItem(0));
+  QTreeView& rows = *window.decisions().table();
+  EXPECT_EQ(static_cast<std::size_t>(rows.model()->rowCount()), window.session().model()->plan().decisions.size());
+  rows.setCurrentIndex(rows.model()->index(0, 0));
   expect_selected_everywhere(value(window.session().model()->plan().decisions[0].value));
 }
 
@@ -283,7 +283,7 @@ QRgb colour(RoleClass role) {
 }
 
 TEST(Shot, EveryPanelAndTheWindowHaveTheAskedSizeAndAreNotBlank) {
-  for (const std::string panel : {"", "memory", "curve", "nodes", "details", "decisions"}) {
+  for (const std::string panel : {"", "memory", "curve", "nodes", "values", "parameters", "details", "decisions"}) {
     Folder folder;
     const Options options = shot_options(folder, panel);
     ASSERT_EQ(take_shot(options), kOk) << panel;
@@ -424,7 +424,11 @@ TEST(CommandLine, RefusesWhatItDoesNot) {
                                                      {"--compare", "b"},
                                                      {"a", "--frob=1"},
                                                      {"a", "--size", "-5x100"},
-                                                     {"a", "--shot", "x", "--panel", "nodes", "--compare", "b"}};
+                                                     {"a", "--shot", "x", "--panel", "nodes", "--compare", "b"},
+                                                     {"a", "--export", "x.csv"},
+                                                     {"a", "--export", "x.csv", "--panel", "memory"},
+                                                     {"a", "--export", "x.txt", "--panel", "nodes"},
+                                                     {"--export", "x.csv", "--panel", "nodes"}};
   for (const auto& arguments : bad) {
     EXPECT_FALSE(parsed(arguments, &o, &error)) << arguments[0];
     EXPECT_FALSE(error.empty());
@@ -453,6 +457,10 @@ TEST(Program, ExitCodesWithoutAnyDisplay) {
   EXPECT_EQ(run(good + " --shot " + png + " --size 640x480"), kOk);
   EXPECT_EQ(QImage(QString::fromStdString(png)).size(), QSize(640, 480));
   EXPECT_EQ(run(bad + " --shot " + png), kBadFile);
+  const std::string csv = folder.file("x.csv");
+  EXPECT_EQ(run(good + " --panel values --export " + csv), kOk);
+  EXPECT_EQ(read(csv).substr(0, 23), "name,op,type,bytes,us,c");
+  EXPECT_EQ(run(good + " --panel values --export " + folder.file("no/such/folder.csv")), kBadFile);
   EXPECT_EQ(run(good + " --shot " + png + " --budget 1"), kInfeasible);
   EXPECT_EQ(run(good), kExecution);  // a window would need a display
 }

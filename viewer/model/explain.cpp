@@ -1,13 +1,10 @@
-// Facts about values and nodes in words, and the filter of the table of nodes; see explain.h.
-//
-//   "conv bytes>1MiB -is:clone"  ->  the terms {word conv}, {bytes> 1048576}, {not is clone}; a node must meet all of them
+// Facts about values and nodes in words; see explain.h. What was decided about a value is said as the value log says it.
 #include <tapedeck/viewer/model/explain.h>
 
 #include <tapedeck/viewer/model/format.h>
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 
 namespace tapedeck::viewer {
 
@@ -18,14 +15,12 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 bool valid_value(const Plan& plan, ValueId v) { return v >= 0 && at(v) < plan.values.size() && v < plan.graph.value_count(); }
 bool valid_node(const Plan& plan, NodeId n) { return n >= 0 && n < plan.graph.node_count(); }
 
-std::string percent_name(const Graph& graph, ValueId v) { return "%" + graph.value_name(v); }
-
 std::string reader_title(const Plan& plan, const Placement& p) {
   return valid_node(plan, p.reader) ? node_title(plan.graph, p.reader) : std::string("the end of the step");
 }
 
-std::string other_name(const Plan& plan, const Placement& p) {
-  return valid_value(plan, p.other) ? percent_name(plan.graph, p.other) : std::string("another value");
+std::string other_name(const PlanModel& model, const Placement& p) {
+  return valid_value(model.plan(), p.other) ? model.name_of(p.other) : std::string("another value");
 }
 
 std::string place_text(const Plan& plan, ValueId v) {
@@ -56,12 +51,12 @@ std::string lifetime_text(const Plan& plan, const Placement& p) {
          grouped(nodes) + ")";
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
+// "Kept: a node at the peak makes or reads it."
+std::string as_sentence(std::string text) {
+  if (text.empty()) return text;
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text.back() == '.' ? text : text + ".";
 }
-
-bool contains(const std::string& where, const std::string& what) { return lower(where).find(what) != std::string::npos; }
 
 }  // namespace
 
@@ -69,7 +64,8 @@ std::string node_title(const Graph& graph, NodeId n) {
   return "node " + std::to_string(n) + " (" + graph.nodes[at(n)].op->name + ")";
 }
 
-std::string reason_sentence(const Plan& plan, ValueId v) {
+std::string reason_sentence(const PlanModel& model, ValueId v) {
+  const Plan& plan = model.plan();
   const Placement& p = plan.values[at(v)];
   switch (p.reason) {
     case Reason::input:
@@ -89,11 +85,11 @@ std::string reason_sentence(const Plan& plan, ValueId v) {
     case Reason::gradient:
       return "Made by backward; last read by " + reader_title(plan, p) + ".";
     case Reason::in_place:
-      return "Computed in place, in the bytes of " + other_name(plan, p) + ", which nobody reads afterwards.";
+      return "Computed in place, in the bytes of " + other_name(model, p) + ", which nobody reads afterwards.";
     case Reason::part:
-      return "Written into its place in the bytes of " + other_name(plan, p) + ", which joins it with others.";
+      return "Written into its place in the bytes of " + other_name(model, p) + ", which joins it with others.";
     case Reason::alias:
-      return "A window on the bytes of " + other_name(plan, p) + "; needs no bytes of its own.";
+      return "A window on the bytes of " + other_name(model, p) + "; needs no bytes of its own.";
     case Reason::update:
       return "Becomes the new value of a state buffer when the step ends.";
     case Reason::unread:
@@ -102,84 +98,24 @@ std::string reason_sentence(const Plan& plan, ValueId v) {
   return "";
 }
 
-ValueFacts explain_value(const Plan& plan, ValueId v) {
+ValueFacts explain_value(const PlanModel& model, ValueId v) {
   ValueFacts facts;
-  const Graph& graph = plan.graph;
-  const Value& value = graph.values[at(v)];
-  const Placement& p = plan.values[at(v)];
-  facts.name = percent_name(graph, v);
-  facts.op = value.node == kNone ? role_name(value.role) : graph.nodes[at(value.node)].op->name;
+  const Plan& plan = model.plan();
+  const Value& value = plan.graph.values[at(v)];
+  const ValueEntry& entry = model.values().entry(v);
+  facts.name = model.name_of(v);
+  facts.op = value.node == kNone ? role_name(value.role) : plan.graph.nodes[at(value.node)].op->name;
   facts.type = to_string(value.type);
   facts.bytes = value.type.bytes();
   facts.role = role_of(plan, v);
   facts.place = place_text(plan, v);
-  facts.lifetime = lifetime_text(plan, p);
-  facts.reason = reason_sentence(plan, v);
-  const std::string first = value.node == kNone ? "" : graph.value_name(graph.nodes[at(value.node)].first_output);
-  const ValueId nth = value.node == kNone ? 0 : v - graph.nodes[at(value.node)].first_output;
-  const Origin origin = value.node == kNone ? Origin{} : graph.nodes[at(value.node)].origin;
-  for (NodeId n = 0; n < graph.node_count(); ++n) {
-    const Node& node = graph.nodes[at(n)];
-    const auto inputs = graph.inputs(node);
-    if (std::find(inputs.begin(), inputs.end(), v) != inputs.end()) facts.readers.push_back(n);
-    if (node.n_outputs <= nth || value.node == kNone) continue;
-    if (node.origin.clone && n != value.node && node.origin.of.view() == first) facts.clones.push_back(node.first_output + nth);
-    if (origin.clone && !node.origin.clone && graph.value_name(node.first_output) == origin.of.view())
-      facts.clone_of = node.first_output + nth;
-  }
+  facts.lifetime = lifetime_text(plan, plan.values[at(v)]);
+  facts.reason = reason_sentence(model, v);
+  facts.decision = as_sentence(entry.rule);
+  const auto readers = model.values().readers(v);
+  facts.readers.assign(readers.begin(), readers.end());
+  facts.copies = entry.copies;
   return facts;
-}
-
-NodeFilter::NodeFilter(const std::string& text) {
-  std::istringstream words(text);
-  std::string word;
-  while (words >> word) {
-    Term term;
-    if (word.size() > 1 && word[0] == '-') {
-      term.negated = true;
-      word.erase(0, 1);
-    }
-    const std::size_t split = word.find_first_of(":<>");
-    if (split != std::string::npos && split > 0) {
-      term.key = word[split] == ':' ? lower(word.substr(0, split)) : lower(word.substr(0, split)) + word[split];
-      word.erase(0, split + 1);
-      // A term that is only half typed ("op:", "bytes>1k") is ignored.
-      const bool sized = term.key == "bytes>" || term.key == "bytes<";
-      if (word.empty() || (sized && !parse_bytes(word, &term.bytes))) continue;
-    }
-    term.word = lower(word);
-    terms_.push_back(term);
-  }
-}
-
-bool NodeFilter::holds(const Term& term, const Plan& plan, NodeId n) {
-  const Graph& graph = plan.graph;
-  const Node& node = graph.nodes[at(n)];
-  const auto any_output = [&](auto&& test) {
-    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-      if (test(v)) return true;
-    return false;
-  };
-  const auto type_matches = [&](ValueId v) { return contains(to_string(graph.values[at(v)].type), term.word); };
-  const auto name_matches = [&](ValueId v) { return contains("%" + graph.value_name(v), term.word); };
-  const auto reason_matches = [&](ValueId v) {
-    return contains(reason_name(plan.values[at(v)].reason), term.word) ||
-           contains(role_class_name(role_of(plan, v)), term.word);
-  };
-  if (term.key == "op") return contains(node.op->name, term.word);
-  if (term.key == "phase") return contains(phase_name(node.origin.phase), term.word);
-  if (term.key == "type") return any_output(type_matches);
-  if (term.key == "name") return any_output(name_matches);
-  if (term.key == "reason" || term.key == "role") return any_output(reason_matches);
-  if (term.key == "is") return term.word == "clone" && node.origin.clone;
-  if (term.key == "bytes>") return any_output([&](ValueId v) { return graph.values[at(v)].type.bytes() > term.bytes; });
-  if (term.key == "bytes<") return any_output([&](ValueId v) { return graph.values[at(v)].type.bytes() < term.bytes; });
-  return contains(node.op->name, term.word) || contains(node.origin.path.str(), term.word) || any_output(name_matches) ||
-         any_output(type_matches);
-}
-
-bool NodeFilter::accepts(const Plan& plan, NodeId n) const {
-  return std::all_of(terms_.begin(), terms_.end(), [&](const Term& t) { return holds(t, plan, n) != t.negated; });
 }
 
 }  // namespace tapedeck::viewer

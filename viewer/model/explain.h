@@ -3,8 +3,6 @@
 
 #include <tapedeck/viewer/model/plan_model.h>
 
-#include <tapedeck/engine/text/shown_name.h>
-
 #include <string>
 #include <vector>
 
@@ -12,45 +10,23 @@ namespace tapedeck::viewer {
 
 // The facts about one value, as text to show.
 struct ValueFacts {
-  std::string name;      // "%h"
+  std::string name;      // "%h"; of a later copy "%h, run 2 of 3"
   std::string op;        // the op of the producer, or "input", "parameter", ... for a value without a producer
   std::string type;      // "f32[64,10]"
   std::string place;     // "arena, offset 12,288"
   std::string lifetime;  // "nodes 3 to 41 of 80"
-  std::string reason;    // why the bytes are kept: one sentence
+  std::string reason;    // why the bytes lie there: one sentence
+  std::string decision;  // why the value is kept or made again, by the value log: one sentence
   RoleClass role = RoleClass::temporary;
   std::int64_t bytes = 0;
   std::vector<NodeId> readers;
-  std::vector<ValueId> clones;  // the values that compute this one again
-  ValueId clone_of = kNone;
+  std::vector<ValueId> copies;  // all runs that compute this value, itself among them
 };
 
 // Collects the facts about value v of a plan.
-ValueFacts explain_value(const Plan& plan, ValueId v);
+ValueFacts explain_value(const PlanModel& model, ValueId v);
 std::string node_title(const Graph& graph, NodeId n);  // "node 12 (conv2d)"
 // One sentence that says why the plan keeps the bytes of v where it does.
-std::string reason_sentence(const Plan& plan, ValueId v);
-
-// The filter of the table of nodes. A node passes if all terms of the text hold. The terms are:
-//   word                                         the word occurs in names, op or type
-//   op:conv phase:backward reason:saved type:f32 the word occurs in this column
-//   bytes>16MiB bytes<4KiB                       the size of the result
-//   is:clone                                     the node is a clone
-//   -term                                        the term does not hold
-class NodeFilter {
- public:
-  explicit NodeFilter(const std::string& text);
-  bool accepts(const Plan& plan, NodeId n) const;
-  bool empty() const { return terms_.empty(); }
-
- private:
-  struct Term {
-    std::string key, word;
-    std::int64_t bytes = 0;
-    bool negated = false;
-  };
-  static bool holds(const Term& term, const Plan& plan, NodeId n);
-  std::vector<Term> terms_;
-};
+std::string reason_sentence(const PlanModel& model, ValueId v);
 
 }  // namespace tapedeck::viewer

@@ -1,5 +1,5 @@
 // Converts sizes, counts and budgets to text and back:
-//   12897484 -> "12.3 MiB" or "12.3 MiB (12,897,484 bytes)"      0.634 -> "63.4 %"      "1.5GB" -> 1500000000      "60%" -> a
+//   12897484 -> "12.30 MiB" or "12.30 MiB (12,897,484 bytes)"      0.634 -> "63.4 %"      "1.5GB" -> 1500000000      "60%" -> a
 //   Budget
 #include <tapedeck/viewer/model/format.h>
 
@@ -55,12 +55,12 @@ std::string human_bytes(std::int64_t bytes) {
   if (std::llabs(bytes) < 1024) return std::to_string(bytes) + " B";
   double value = static_cast<double>(bytes);
   int unit = 0;
-  // The limit is below 1024, because 1023.95 would print as "1024.0".
-  while (std::fabs(value) >= 1023.95 && unit < 5) {
+  // The limit is below 1024, because 1023.995 would print as "1024.00".
+  while (std::fabs(value) >= 1023.995 && unit < 5) {
     value /= 1024;
     ++unit;
   }
-  return printf_number(std::fabs(value) < 99.95 ? "%.2f " : "%.1f ", value) + units[unit];
+  return printf_number("%.2f ", value) + units[unit];
 }
 
 std::string grouped(std::int64_t number) {

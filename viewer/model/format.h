@@ -7,9 +7,10 @@
 
 namespace tapedeck::viewer {
 
-std::string human_bytes(std::int64_t bytes);  // "12.3 MiB"; whole bytes below 1 KiB
+// Sizes read as those that `tapedeck plan` prints.
+std::string human_bytes(std::int64_t bytes);  // "12.30 MiB"; whole bytes below 1 KiB
 std::string grouped(std::int64_t number);     // "1,234,567"
-std::string exact_bytes(std::int64_t bytes);  // "12.3 MiB (12,897,484 bytes)"; "512 bytes" below 1 KiB
+std::string exact_bytes(std::int64_t bytes);  // "12.30 MiB (12,897,484 bytes)"; "512 bytes" below 1 KiB
 std::string percent(double ratio);            // 0.634 -> "63.4 %"
 std::string human_us(double us);              // "12.5 us", "3.1 ms", "2.0 s"
 

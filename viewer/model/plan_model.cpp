@@ -7,10 +7,13 @@
 #include <tapedeck/viewer/model/plan_model.h>
 
 #include <tapedeck/capture/explain/memory_map.h>
+#include <tapedeck/viewer/model/tables.h>
 
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -51,8 +54,19 @@ PlanRect rect_of(const Plan& plan, ValueId v, NodeId begin, NodeId end, std::int
 
 RoleClass role_of(const Plan& plan, ValueId v) { return static_cast<RoleClass>(memory_role(plan, v)); }
 
-PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve)
-    : serial_(++serials), plan_(std::move(plan)), curve_(std::move(curve)) {
+struct PlanModel::Later {
+  std::shared_ptr<const CostModel> costs;
+  std::vector<Wish> wishes;
+  std::once_flag values_once, table_once[kTableCount];
+  std::optional<ValueIndex> values;
+  std::optional<Table> tables[kTableCount];
+};
+
+PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve, std::shared_ptr<const CostModel> costs,
+                     std::vector<Wish> wishes)
+    : serial_(++serials), plan_(std::move(plan)), curve_(std::move(curve)), later_(std::make_shared<Later>()) {
+  later_->costs = std::move(costs);
+  later_->wishes = std::move(wishes);
   lay_out_externals();
   lay_out_arena();
   first_rect_.assign(plan_->values.size(), kNone);
@@ -65,9 +79,22 @@ PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t>
   if (!curve_.empty()) peak_node_ = static_cast<NodeId>(std::max_element(curve_.begin(), curve_.end()) - curve_.begin());
 }
 
-std::shared_ptr<const PlanModel> PlanModel::of(Plan plan) {
+std::shared_ptr<const PlanModel> PlanModel::of(Plan plan, std::shared_ptr<const CostModel> costs, std::vector<Wish> wishes) {
   auto shared = std::make_shared<const Plan>(std::move(plan));
-  return std::make_shared<const PlanModel>(shared, live_bytes(*shared));
+  auto model = std::make_shared<const PlanModel>(shared, live_bytes(*shared), std::move(costs), std::move(wishes));
+  for (int id = 0; id < kTableCount; ++id) model->table(static_cast<TableId>(id));
+  return model;
+}
+
+const ValueIndex& PlanModel::values() const {
+  std::call_once(later_->values_once, [&] { later_->values.emplace(*plan_, later_->costs.get(), later_->wishes); });
+  return *later_->values;
+}
+
+const Table& PlanModel::table(TableId id) const {
+  const int i = static_cast<int>(id);
+  std::call_once(later_->table_once[i], [&] { later_->tables[i].emplace(make_table(id, *this)); });
+  return *later_->tables[i];
 }
 
 // State lies at the bottom, then constants, inputs and outputs: a buffer that outlives the step longer lies lower. Several

@@ -11,11 +11,14 @@
 
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/viewer/model/colours.h>
+#include <tapedeck/viewer/model/table.h>
+#include <tapedeck/viewer/model/value_index.h>
 #include <tapedeck/viewer/model/view.h>
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -35,9 +38,13 @@ RoleClass role_of(const Plan& plan, ValueId v);
 // The rectangles and curves of one plan. Immutable, so any thread may read it.
 class PlanModel {
  public:
-  // `curve` is live_bytes(plan), one entry per node.
-  PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve);
-  static std::shared_ptr<const PlanModel> of(Plan plan);
+  // `curve` is live_bytes(plan), one entry per node. `costs` and `wishes` are those that the plan was made with; null:
+  // estimates.
+  PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve, std::shared_ptr<const CostModel> costs = {},
+            std::vector<Wish> wishes = {});
+  // The value log and the tables are made here too, so that the UI thread does not have to make them.
+  static std::shared_ptr<const PlanModel> of(Plan plan, std::shared_ptr<const CostModel> costs = {},
+                                             std::vector<Wish> wishes = {});
 
   std::uint64_t serial() const { return serial_; }  // unique among all models of the process
   const Plan& plan() const { return *plan_; }
@@ -53,6 +60,10 @@ class PlanModel {
   std::int64_t external_bytes() const { return external_bytes_; }  // the address at which the arena starts
   std::int64_t extent() const { return external_bytes_ + plan_->arena_bytes; }
   NodeId nodes() const { return plan_->graph.node_count(); }
+  // The value log, and the contents of the tables. Each is made once, by whoever asks first.
+  const ValueIndex& values() const;
+  const Table& table(TableId id) const;
+  std::string name_of(ValueId v) const { return values().name(v); }
 
   // The rectangles alive while node n runs, largest first.
   std::vector<PlanRect> alive(NodeId n) const;
@@ -75,6 +86,8 @@ class PlanModel {
   std::array<bool, kRoleClassCount> present_{};
   std::int64_t external_bytes_ = 0;
   NodeId peak_node_ = kNone;
+  struct Later;  // what is made when it is asked for
+  std::shared_ptr<Later> later_;
 };
 
 }  // namespace tapedeck::viewer

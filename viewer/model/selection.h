@@ -1,7 +1,10 @@
-// The selected and the hovered value. All panels share one Selection. A value is selected together with its producer.
+// The selected and the hovered value. All panels share one Selection. A value is selected together with its producer and with
+// all copies of it that the plan makes.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
+
+#include <vector>
 
 namespace tapedeck::viewer {
 
@@ -10,6 +13,7 @@ struct Selection {
   ValueId value = kNone;
   NodeId node = kNone;
   ValueId hovered = kNone;
+  std::vector<ValueId> copies;  // of `value`, itself among them; empty without one. The session sets them.
 
   void clear() { *this = Selection{}; }
   void select_value(const Graph& graph, ValueId v) {

@@ -64,18 +64,22 @@ void Session::close() {
   wishes_.clear();
 }
 
+// Selects the value of the same name in the new plan, and of its copies the one of the same run if there is one. A value
+// without a name cannot be found again, because numbers change with the plan.
+void Session::find_again(const PlanModel& before, const Selection& old) {
+  const ValueEntry& was = before.values().entry(old.value);
+  if (before.graph().values[was.copies.front()].name.empty()) return;
+  for (const ValueEntry& e : model_->values().log()) {
+    if (e.name != was.name) continue;
+    const auto run = std::find(was.copies.begin(), was.copies.end(), old.value) - was.copies.begin();
+    return select(e.copies[std::min<std::size_t>(static_cast<std::size_t>(run), e.copies.size() - 1)], kNone);
+  }
+}
+
 void Session::show(std::shared_ptr<const PlanModel> model) {
   const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
   const Selection old = std::exchange(selection_, Selection{});
-  // An unnamed value cannot be found again, because numbers change with the plan.
-  const Name name = before && old.value != kNone ? before->graph().values[old.value].name : Name();
-  if (model_ && !name.empty()) {
-    for (ValueId v = 0; v < model_->graph().value_count(); ++v) {
-      if (model_->graph().values[v].name != name) continue;
-      selection_.select_value(model_->graph(), v);
-      break;
-    }
-  }
+  if (model_ && before && old.value != kNone) find_again(*before, old);
   if (model_) {
     const PlanView carried = before ? carried_view(*before, *model_, view) : model_->home();
     if (!(carried == view)) history_.reset(carried);
@@ -109,21 +113,27 @@ void Session::set_keep_all(std::shared_ptr<const PlanModel> model) {
   tell(&Observer::plan_changed);
 }
 
-void Session::select_value(ValueId v) {
-  if (!model_) return;
+void Session::select(ValueId v, NodeId n) {
   const ValueId hovered = selection_.hovered;
-  selection_.select_value(model_->graph(), v);
+  selection_ = Selection{};
+  if (v != kNone)
+    selection_.select_value(model_->graph(), v);
+  else
+    selection_.select_node(model_->graph(), n);
+  if (selection_.value != kNone) selection_.copies = model_->values().copies(selection_.value);
   selection_.hovered = hovered;
   centred_ = kNone;
+}
+
+void Session::select_value(ValueId v) {
+  if (!model_) return;
+  select(v, kNone);
   tell(&Observer::selection_changed);
 }
 
 void Session::select_node(NodeId n) {
   if (!model_) return;
-  const ValueId hovered = selection_.hovered;
-  selection_.select_node(model_->graph(), n);
-  selection_.hovered = hovered;
-  centred_ = kNone;
+  select(kNone, n);
   tell(&Observer::selection_changed);
 }
 

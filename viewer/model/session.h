@@ -103,6 +103,8 @@ class Session {
  private:
   void tell(void (Observer::*what)());
   void clamp_view();
+  void select(ValueId v, NodeId n);  // the value if there is one, else the node
+  void find_again(const PlanModel& before, const Selection& old);
 
   std::vector<Observer*> observers_;
   std::shared_ptr<const Document> document_;

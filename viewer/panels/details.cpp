@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/glossary.h>
 
 #include <tapedeck/capture/plan/level_names.h>
 
@@ -20,9 +21,10 @@ namespace {
 
 std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 
+// The key explains itself: its tooltip is its sentence of the glossary.
 std::string row(const std::string& key, const std::string& html) {
-  return "<tr><td style='color:" + html_colour(colours::kFaint) + "; padding-right:12px'>" + key + "</td><td>" + html +
-         "</td></tr>";
+  return "<tr><td style='color:" + html_colour(colours::kFaint) + "; padding-right:12px'><span title='" +
+         escaped(explain_term(key)) + "'>" + key + "</span></td><td>" + html + "</td></tr>";
 }
 
 std::string link(const std::string& to, const std::string& text) {
@@ -30,7 +32,7 @@ std::string link(const std::string& to, const std::string& text) {
          "</a>";
 }
 
-std::string value_link(const Graph& graph, ValueId v) { return link("value:" + std::to_string(v), shown_name(graph, v)); }
+std::string value_link(const PlanModel& model, ValueId v) { return link("value:" + std::to_string(v), model.name_of(v)); }
 std::string node_link(const Graph& graph, NodeId n) { return link("node:" + std::to_string(n), node_title(graph, n)); }
 
 // Joins the first twelve items of a list, and says how many more there are.
@@ -49,32 +51,42 @@ std::string swatch(RoleClass role) {
   return "<span style='color:" + html_colour(role_class_colour(role)) + "'>&#9632;</span> " + role_class_name(role);
 }
 
-std::string value_html(const Plan& plan, ValueId v) {
-  const Graph& graph = plan.graph;
-  const ValueFacts facts = explain_value(plan, v);
+// The runs that compute the value: the nodes, each a link to its copy.
+std::string runs_html(const PlanModel& model, const ValueFacts& facts, ValueId shown) {
+  return joined(facts.copies, [&](ValueId copy) {
+    const std::string title = node_title(model.graph(), model.graph().values[copy].node);
+    return copy == shown ? escaped(title) + " (this one)" : link("value:" + std::to_string(copy), title);
+  });
+}
+
+std::string value_html(const PlanModel& model, ValueId v) {
+  const Plan& plan = model.plan();
+  const ValueFacts facts = explain_value(model, v);
   const Placement& p = plan.values[v];
   std::string html = "<h3>" + escaped(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("type", escaped(facts.type)) + row("bytes", exact_bytes(facts.bytes)) + row("role", swatch(facts.role));
   html += row("place", escaped(facts.place)) + row("lifetime", facts.lifetime) + row("reason", escaped(facts.reason));
+  html += row("decision", escaped(facts.decision));
   if (p.other != kNone && (p.reason == Reason::in_place || p.reason == Reason::part || p.reason == Reason::alias))
-    html += row("shares bytes", value_link(graph, p.other));
-  html += row("readers", joined(facts.readers, [&](NodeId n) { return node_link(graph, n); }));
-  if (!facts.clones.empty()) html += row("clones", joined(facts.clones, [&](ValueId c) { return value_link(graph, c); }));
-  if (facts.clone_of != kNone) html += row("clone of", value_link(graph, facts.clone_of));
+    html += row("shares bytes", value_link(model, p.other));
+  html += row("readers", joined(facts.readers, [&](NodeId n) { return node_link(plan.graph, n); }));
+  if (facts.copies.size() > 1) html += row("runs", runs_html(model, facts, v));
   return html + "</table>";
 }
 
-std::string node_html(const Plan& plan, NodeId n) {
+std::string node_html(const PlanModel& model, NodeId n) {
+  const Plan& plan = model.plan();
   const Graph& graph = plan.graph;
   const Node& node = graph.nodes[n];
   const Origin& origin = node.origin;
   std::string html = "<h3>" + escaped(node_title(graph, n)) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("doc", escaped(node.op->doc));
   html += row("text", "<code>" + escaped(graph.node_text(n)) + "</code>");
-  html += row("reads", joined(graph.inputs(node), [&](ValueId v) { return value_link(graph, v); }));
+  html += row("reads", joined(graph.inputs(node), [&](ValueId v) { return value_link(model, v); }));
   std::vector<ValueId> outputs;
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) outputs.push_back(v);
-  html += row("makes", joined(outputs, [&](ValueId v) { return value_link(graph, v); }));
+  html += row("makes", joined(outputs, [&](ValueId v) { return value_link(model, v); }));
+  html += row("us", human_us(model.values().node_us(n)) + " by the cost model (" + escaped(plan.costs) + ")");
   html += row("phase", phase_name(origin.phase) + std::string(origin.clone ? ", recomputed" : ""));
   if (origin.clone) html += row("repeats", "%" + escaped(origin.of.str()));
   if (!origin.twin.empty()) html += row("gradient of", "%" + escaped(origin.twin.str()));
@@ -90,6 +102,23 @@ std::string node_html(const Plan& plan, NodeId n) {
   return html + "</table>";
 }
 
+// All that is alive while a node runs, largest first, and the total: the height of the curve. A line each, because a document
+// lays out lines faster than the rows of a table.
+std::string alive_html(const PlanModel& model, NodeId n) {
+  if (n == kNone) return {};
+  std::string lines;
+  std::int64_t total = 0;
+  const std::vector<PlanRect> alive = model.alive(n);
+  for (const PlanRect& rect : alive) {
+    total += rect.bytes;
+    lines += "<br>" + human_bytes(rect.bytes) + " &nbsp;" + swatch(rect.role) + " &nbsp;" +
+             (rect.value == kNone ? "of " + node_link(model.graph(), rect.node) : value_link(model, rect.value));
+  }
+  return "<h4><span title='" + escaped(explain_term("alive")) + "'>Alive at the peak</span>, " + node_link(model.graph(), n) +
+         "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " + exact_bytes(total) + "</b>" + lines +
+         "</p>";
+}
+
 std::string plan_html(const PlanModel& model) {
   const Plan& plan = model.plan();
   std::string html = "<h3>" + escaped(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
@@ -102,20 +131,13 @@ std::string plan_html(const PlanModel& model) {
           row("recomputed", grouped(plan.recomputed_nodes));
   html +=
       row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");
-  html += row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
+  html += row("costs", escaped(plan.costs)) + row("order", escaped(plan.order)) +
+          row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
   if (!plan.feasible)
     html += row("infeasible",
                 "<span style='color:" + html_colour(colours::kProblem) + "'>" + escaped(plan.infeasible_reason) + "</span>");
   html += "</table>";
-  if (model.peak_node() == kNone) return html;
-  html += "<h4>Alive at the peak, " + node_link(plan.graph, model.peak_node()) + "</h4><table cellspacing=0 cellpadding=2>";
-  int shown = 0;
-  for (const PlanRect& rect : model.alive(model.peak_node())) {
-    if (shown++ == 16) break;
-    html += row(human_bytes(rect.bytes), (rect.value == kNone ? std::string("workspace") : value_link(plan.graph, rect.value)) +
-                                             " &nbsp;" + swatch(rect.role));
-  }
-  return html + "</table>";
+  return html + alive_html(model, model.peak_node());
 }
 
 }  // namespace
@@ -156,8 +178,8 @@ void DetailsPanel::fill() {
   shown_model_ = model->serial();
   shown_ = now;
   std::string html;
-  if (now.value != kNone) html += value_html(model->plan(), now.value);
-  if (now.node != kNone) html += node_html(model->plan(), now.node);
+  if (now.value != kNone) html += value_html(*model, now.value);
+  if (now.node != kNone) html += node_html(*model, now.node);
   if (html.empty()) html = plan_html(*model);
   setHtml(QString::fromStdString(html));
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tapedeck::viewer {
 
@@ -55,7 +56,7 @@ void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel
   list()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
   if (rect.role == RoleClass::recomputed) hatch(inner_low, inner_high, colour);
   if (h < 12 || w < 20 || r.count > 1 || rect.value == kNone) return;
-  const std::string name = shown_name(model.graph(), rect.value);
+  const std::string name = model.name_of(rect.value);
   const float wide = text_width(TextSize::small, name);
   if (wide + 8 > w) return;
   const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));
@@ -88,6 +89,8 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection&
     const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
     list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 46));
   }
+  for (const ValueId copy : selection.copies)
+    if (copy != selection.value) outline(model, copy, colours::kSelect, 1);
   if (selection.value != kNone) outline(model, selection.value, colours::kSelect, 2);
   if (selection.hovered != kNone) outline(model, selection.hovered, colours::kHover, 1);
   list()->PopClipRect();
@@ -142,12 +145,16 @@ void MemoryPanel::draw(float width, float height) {
 
   const LodRect* hit = picture_.hit(ImGui::GetIO().MousePos);
   const PlanRect* rect = hit != nullptr ? &model.rects()[hit->rect] : nullptr;
-  if (plot_.contains(ImGui::GetIO().MousePos) && !navigation_.dragging) {
+  if (!plot_.contains(ImGui::GetIO().MousePos)) {
+    // The outline goes when the mouse leaves; a hover that another panel set stays.
+    if (std::exchange(hovers_, false)) session_.hover(kNone);
+  } else if (!navigation_.dragging) {
+    hovers_ = true;
     session_.hover(rect != nullptr ? rect->value : kNone);
     if (hit != nullptr && hit->count > 1)
       ImGui::SetTooltip("%d values, %s", hit->count, human_bytes(hit->bytes).c_str());
     else if (rect != nullptr && rect->value != kNone)
-      value_tooltip(plan, rect->value);
+      value_tooltip(model, rect->value);
     else if (rect != nullptr)
       ImGui::SetTooltip("workspace of node %d, %s", rect->node, exact_bytes(rect->bytes).c_str());
   }

@@ -38,6 +38,7 @@ class MemoryPanel : public PicturePanel {
   MemoryPlot picture_;
   Navigation navigation_;
   BudgetHandle budget_;
+  bool hovers_ = false;  // the mouse was in the plot in the last frame
 };
 
 }  // namespace tapedeck::viewer

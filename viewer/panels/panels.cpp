@@ -1,11 +1,10 @@
 #include <tapedeck/viewer/panels/panels.h>
 
 #include <tapedeck/viewer/panels/curve.h>
-#include <tapedeck/viewer/panels/decisions.h>
 #include <tapedeck/viewer/panels/details.h>
 #include <tapedeck/viewer/panels/memory.h>
-#include <tapedeck/viewer/panels/nodes.h>
 #include <tapedeck/viewer/panels/recompute.h>
+#include <tapedeck/viewer/panels/table.h>
 
 namespace tapedeck::viewer {
 
@@ -17,8 +16,13 @@ std::unique_ptr<PicturePanel> picture(Session& session) {
 }
 
 template <class P>
-QWidget* table(Session& session) {
+QWidget* widget(Session& session) {
   return new P(session);
+}
+
+template <TableId id>
+QWidget* table(Session& session) {
+  return new TablePanel(id, session);
 }
 
 }  // namespace
@@ -27,10 +31,12 @@ const std::vector<Panel>& all_panels() {
   static const std::vector<Panel> panels = {
       {"memory", "Memory plan", PanelPlace::centre, 0, 0, picture<MemoryPanel>, nullptr},
       {"curve", "Live bytes", PanelPlace::below, 0, 270, picture<CurvePanel>, nullptr},
-      {"nodes", "Nodes", PanelPlace::beside, 540, 430, nullptr, table<NodesPanel>},
-      {"details", "Details", PanelPlace::beside, 540, 370, nullptr, table<DetailsPanel>},
-      {"recompute", "Recompute", PanelPlace::behind, 0, 0, nullptr, table<RecomputePanel>},
-      {"decisions", "Decisions", PanelPlace::behind, 0, 0, nullptr, table<DecisionsPanel>},
+      {"nodes", "Nodes", PanelPlace::beside, 540, 430, nullptr, table<TableId::nodes>},
+      {"values", "Values", PanelPlace::behind, 0, 0, nullptr, table<TableId::values>},
+      {"parameters", "Parameters", PanelPlace::behind, 0, 0, nullptr, table<TableId::parameters>},
+      {"details", "Details", PanelPlace::beside, 540, 370, nullptr, widget<DetailsPanel>},
+      {"recompute", "Recompute", PanelPlace::behind, 0, 0, nullptr, widget<RecomputePanel>},
+      {"decisions", "Decisions", PanelPlace::behind, 0, 0, nullptr, table<TableId::decisions>},
   };
   return panels;
 }

@@ -217,8 +217,8 @@ bool BudgetHandle::update(const Plot& plot, Session& session) {
   return true;
 }
 
-void value_tooltip(const Plan& plan, ValueId v) {
-  const ValueFacts facts = explain_value(plan, v);
+void value_tooltip(const PlanModel& model, ValueId v) {
+  const ValueFacts facts = explain_value(model, v);
   ImGui::BeginTooltip();
   ImGui::PushFont(font(TextSize::title));
   ImGui::TextUnformatted(facts.name.c_str());
@@ -229,6 +229,7 @@ void value_tooltip(const Plan& plan, ValueId v) {
   ImGui::TextDisabled("%s", facts.place.c_str());
   ImGui::PushTextWrapPos(380);
   ImGui::TextUnformatted(facts.reason.c_str());
+  ImGui::TextUnformatted(facts.decision.c_str());
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
 }
@@ -247,7 +248,7 @@ void node_tooltip(const PlanModel& model, NodeId n) {
   int shown = 0;
   for (const PlanRect& rect : model.alive(n)) {
     if (shown++ == 6) break;
-    const std::string name = rect.value == kNone ? std::string("workspace") : shown_name(model.graph(), rect.value);
+    const std::string name = rect.value == kNone ? std::string("workspace") : model.name_of(rect.value);
     ImGui::Text("%s  %s", human_bytes(rect.bytes).c_str(), name.c_str());
   }
   ImGui::EndTooltip();

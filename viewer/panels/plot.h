@@ -52,7 +52,7 @@ void draw_solving(const Plot& plot, const Session& session);
 // Draws a box that says why no plan fits the budget. Returns the height used, 0 if a plan fits.
 float draw_infeasible(float x, float y, float width, const Plan& plan);
 
-void value_tooltip(const Plan& plan, ValueId v);
+void value_tooltip(const PlanModel& model, ValueId v);
 void node_tooltip(const PlanModel& model, NodeId n);
 
 // Zooms and moves the view of the session by wheel and drag over a plot. Keys are commands of the window.

@@ -1,22 +1,22 @@
 // The panel of recomputation. A change of the plan or of the selection goes this way:
 //
-//   work() --> thread: make_log, price_alone, price_anew --> mail --> arrived() --> card, table
+//   refresh() --> thread: price_alone, price_anew --> mail --> arrived() --> card
 #include <tapedeck/viewer/panels/recompute.h>
 
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/tables.h>
 #include <tapedeck/viewer/model/wish_history.h>
 
 #include <tapedeck/capture/plan/wished_values.h>
 
 #include <fmt/format.h>
 #include <QtWidgets/QHBoxLayout>
-#include <QtWidgets/QHeaderView>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QTextBrowser>
-#include <QtWidgets/QTreeWidget>
+#include <QtWidgets/QTreeView>
 #include <QtWidgets/QVBoxLayout>
 
 #include <algorithm>
@@ -27,56 +27,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-enum Column { kValue, kChoice, kRuns, kBytes, kAgain, kOnce, kRule, kColumns };
-
-struct ColumnText {
-  const char* title;
-  const char* help;
-  int width;
-};
-constexpr ColumnText kTexts[kColumns] = {
-    {"value", "The name of the value; all copies of it have one row", 150},
-    {"choice", "kept: its bytes stay until its last reader. recomputed: they are freed, and its node runs again", 84},
-    {"runs", "How often its node runs in a step", 44},
-    {"bytes", "Of one copy", 78},
-    {"again", "What the further runs of its node cost in a step", 78},
-    {"one run", "What one run of its node costs", 78},
-    {"why", "The rule that decided", 420},
-};
-constexpr std::size_t kMostRows = 1000;
-
-// Rows sort by numbers, not by their texts.
-class Row : public QTreeWidgetItem {
- public:
-  bool operator<(const QTreeWidgetItem& other) const override {
-    const int column = treeWidget() != nullptr ? treeWidget()->sortColumn() : 0;
-    const QVariant a = data(column, Qt::UserRole), b = other.data(column, Qt::UserRole);
-    if (a.isValid() && b.isValid()) return a.toDouble() < b.toDouble();
-    return text(column) < other.text(column);
-  }
-};
-
-QTreeWidgetItem* make_row(const ValueEntry& e) {
-  auto* row = new Row;
-  const auto text = [&](Column column, const std::string& shown) { row->setText(column, QString::fromStdString(shown)); };
-  const auto number = [&](Column column, double value, const std::string& shown) {
-    text(column, shown);
-    row->setData(column, Qt::UserRole, value);
-    row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
-  };
-  text(kValue, "%" + e.name);
-  text(kChoice, value_choice_name(e.choice));
-  number(kRuns, static_cast<double>(e.runs.size()), std::to_string(e.runs.size()));
-  number(kBytes, static_cast<double>(e.bytes), human_bytes(e.bytes));
-  number(kAgain, e.again_us(), e.runs.size() > 1 ? human_us(e.again_us()) : "");
-  number(kOnce, e.us, e.runs.empty() ? "" : human_us(e.us));
-  text(kRule, e.rule);
-  row->setToolTip(kRule, tooltip_of(e.rule));
-  row->setToolTip(kValue, tooltip_of("%" + e.name + ": " + e.type));
-  row->setData(kValue, Qt::UserRole + 1, e.copies.front());
-  return row;
-}
 
 std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 std::string line(const std::string& key, const std::string& text) {
@@ -119,7 +69,7 @@ RecomputePanel::RecomputePanel(Session& session, QWidget* parent) : QWidget(pare
   all->addWidget(note_);
   all->addWidget(table_, 3);
   session_.attach(this);
-  plan_changed();
+  refresh();
 }
 
 RecomputePanel::~RecomputePanel() {
@@ -140,137 +90,107 @@ void RecomputePanel::make_buttons() {
   may_ = make("May", "Take the wish for this value back, and let the planner choose", std::nullopt);
 }
 
+// The table of values, sorted by the time of further runs. The panel of values shows it in the order of the step.
 void RecomputePanel::make_table() {
-  table_ = new QTreeWidget;
-  QStringList titles;
-  for (const ColumnText& column : kTexts) titles << QString::fromLatin1(column.title);
-  table_->setHeaderLabels(titles);
-  table_->setRootIsDecorated(false);
-  table_->setUniformRowHeights(true);
-  table_->setAlternatingRowColors(true);
-  table_->setTextElideMode(Qt::ElideMiddle);
-  table_->setAccessibleName(QStringLiteral("values that cost most"));
-  for (int i = 0; i < kColumns; ++i) {
-    table_->setColumnWidth(i, kTexts[i].width);
-    table_->headerItem()->setToolTip(i, QString::fromLatin1(kTexts[i].help));
+  table_ = new TablePanel(TableId::values, session_);
+  const auto& columns = layout_of(TableId::values).columns;
+  const std::vector<std::string> shown = {"name", "choice", "runs", "bytes", "again", "us", "rule"};
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const bool hidden = std::find(shown.begin(), shown.end(), columns[i].key) == shown.end();
+    table_->table()->setColumnHidden(static_cast<int>(i), hidden);
+    if (columns[i].key == std::string("again")) table_->table()->sortByColumn(static_cast<int>(i), Qt::DescendingOrder);
   }
-  table_->setMinimumHeight(40);
-  table_->setSortingEnabled(true);
-  table_->sortByColumn(kAgain, Qt::DescendingOrder);
-  connect(table_, &QTreeWidget::currentItemChanged, this, guarded(this, [this](QTreeWidgetItem* item, QTreeWidgetItem*) {
-            if (following_ || item == nullptr || !log_ || session_.shared_model() != log_->model) return;
-            session_.select_value(item->data(kValue, Qt::UserRole + 1).toInt());
-          }));
 }
 
 void RecomputePanel::closed() {
   task_.cancel();
-  log_.reset();
   prices_ = {};
-  worked_model_ = 0;
-  worked_value_ = kNone;
-  const bool outer = std::exchange(following_, true);
-  table_->clear();
-  following_ = outer;
+  asked_model_ = 0;
+  asked_value_ = kNone;
   card_->clear();
 }
 
-void RecomputePanel::plan_changed() {
-  work();
+void RecomputePanel::refresh() {
+  ask_for_prices();
   fill_card();
-}
-
-void RecomputePanel::selection_changed() {
-  work();
-  fill_card();
-  mark_row();
 }
 
 bool RecomputePanel::settled() const {
-  if (session_.model() == nullptr || session_.solving() || !log_ || log_->model != session_.shared_model()) return false;
+  if (session_.model() == nullptr || session_.solving()) return false;
   const ValueEntry* entry = selected();
   return entry == nullptr || (prices_.name == entry->name && prices_.model == session_.model()->serial() &&
                               ((prices_.alone && prices_.anew) || !prices_.error.empty()));
 }
 
 const ValueEntry* RecomputePanel::selected() const {
-  if (!log_ || session_.shared_model() != log_->model) return nullptr;
-  return log_->find(session_.selection().value);
+  const ValueId v = session_.selection().value;
+  return session_.model() == nullptr || v == kNone ? nullptr : &session_.model()->values().entry(v);
 }
 
-// The prices of a plan that is still being improved would be out of date at once, so only its log is made.
-void RecomputePanel::work() {
+// The prices of a plan that is still being improved would be out of date at once.
+void RecomputePanel::ask_for_prices() {
   const Document* document = session_.document();
-  if (session_.model() == nullptr || document == nullptr) return;
+  if (document == nullptr || selected() == nullptr || session_.solving()) return task_.cancel();
   const ValueId v = session_.selection().value;
-  const bool is_final = !session_.solving();
-  if (session_.model()->serial() == worked_model_ && v == worked_value_ && is_final == worked_final_) return;
-  worked_model_ = session_.model()->serial();
-  worked_value_ = v;
-  worked_final_ = is_final;
+  if (session_.model()->serial() == asked_model_ && v == asked_value_) return;
+  asked_model_ = session_.model()->serial();
+  asked_value_ = v;
   PlanOptions options = document->options;
   options.wishes = session_.wishes();
-  task_.run([this, mail = mail_, known = log_, model = session_.shared_model(), captured = document->captured, options, v,
-             is_final](const std::atomic<bool>& cancelled) mutable {
-    const auto hand_over = [&](auto&& write) {
+  task_.run([this, mail = mail_, model = session_.shared_model(), captured = document->captured, options,
+             v](const std::atomic<bool>& cancelled) mutable {
+    const auto hand_over = [&](const ValuePrices& prices) {
       if (cancelled) return;
       {
         std::lock_guard lock(mail->mutex);
-        write(*mail);
+        mail->prices = prices;
       }
       QMetaObject::invokeMethod(this, guarded(this, [this] { arrived(); }), Qt::QueuedConnection);
     };
     options.cancel = &cancelled;
-    std::shared_ptr<const PlanLog> log = known && known->model == model ? known : make_log(model, *captured, options);
-    hand_over([&](Mail& m) { m.log = log; });
-    const ValueEntry* entry = log->find(v);
-    if (entry == nullptr || !is_final || cancelled) return;
+    const ValueEntry& entry = model->values().entry(v);
     ValuePrices prices;
-    prices.name = entry->name;
+    prices.name = entry.name;
     prices.model = model->serial();
     try {
-      prices.alone = price_alone(model->plan(), log->entries, *entry, options);
-      hand_over([&](Mail& m) { m.prices = prices; });
-      prices.anew = price_anew(*captured, model->plan(), *entry, options);
+      prices.alone = price_alone(model->plan(), model->values().log(), entry, options);
+      hand_over(prices);
+      prices.anew = price_anew(*captured, model->plan(), entry, options);
     } catch (const Cancelled&) {
       return;
     } catch (const std::exception& error) {
       prices.error = error.what();
     }
-    hand_over([&](Mail& m) { m.prices = prices; });
+    hand_over(prices);
   });
 }
 
 void RecomputePanel::arrived() {
-  std::shared_ptr<const PlanLog> log;
-  std::optional<ValuePrices> prices;
   {
     std::lock_guard lock(mail_->mutex);
-    log = std::exchange(mail_->log, nullptr);
-    prices = std::exchange(mail_->prices, std::nullopt);
-  }
-  if (prices) prices_ = std::move(*prices);
-  if (log && log->model == session_.shared_model() && log != log_) {
-    log_ = std::move(log);
-    fill_table();
+    if (std::optional<ValuePrices> prices = std::exchange(mail_->prices, std::nullopt)) prices_ = std::move(*prices);
   }
   fill_card();
 }
 
+bool RecomputePanel::can_wish() const {
+  const ValueEntry* e = selected();
+  return e != nullptr && e->choice != ValueChoice::elsewhere && !e->runs.empty();
+}
+
 void RecomputePanel::fill_card() {
   const ValueEntry* e = selected();
-  const bool can_wish = e != nullptr && e->choice != ValueChoice::elsewhere && !e->runs.empty();
+  std::string wishes;
+  for (const Wish& wish : session_.wishes()) wishes += (wishes.empty() ? "Wishes: " : ", ") + wish_text(wish);
+  note_->setText(QString::fromStdString(wishes));
+  note_->setVisible(!wishes.empty());
   const Wish* wished = e == nullptr ? nullptr : wish_of(session_.wishes(), e->name);
-  for (QPushButton* button : {keep_, recompute_, may_}) button->setEnabled(can_wish || wished != nullptr);
+  for (QPushButton* button : {keep_, recompute_, may_}) button->setEnabled(can_wish() || wished != nullptr);
   keep_->setChecked(wished != nullptr && wished->kind == WishKind::keep);
   recompute_->setChecked(wished != nullptr && wished->kind == WishKind::recompute);
-  may_->setChecked(wished == nullptr && can_wish);
-  if (e == nullptr) {
-    const bool none = session_.model() == nullptr || session_.selection().value == kNone;
-    card_->setHtml(none ? QStringLiteral("<p>Select a value, here or in any picture, to see what it costs.</p>")
-                        : QStringLiteral("<p>…</p>"));
-    return;
-  }
+  may_->setChecked(wished == nullptr && can_wish());
+  if (e == nullptr)
+    return card_->setHtml(QStringLiteral("<p>Select a value, here or in any picture, to see what it costs.</p>"));
   const Plan& plan = session_.model()->plan();
   std::string html = "<h3>%" + escaped(e->name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += line("choice", value_choice_name(e->choice)) + line("made", runs_text(*e)) + line("read", chain_text(plan, *e));
@@ -283,49 +203,11 @@ void RecomputePanel::fill_card() {
     if (is_its && p) return price_text(plan, *p);
     return is_its && !prices_.error.empty() ? prices_.error : std::string(session_.solving() ? "when the plan is final" : "…");
   };
-  if (can_wish) {
+  if (can_wish()) {
     html += line(other + ", all else fixed", price(prices_.alone));
     html += line(other + ", planned anew", price(prices_.anew));
   }
   card_->setHtml(QString::fromStdString(html + "</table>"));
-}
-
-void RecomputePanel::fill_table() {
-  const bool outer = std::exchange(following_, true);
-  std::vector<const ValueEntry*> shown;
-  for (const ValueEntry& e : log_->entries)
-    if (e.choice != ValueChoice::elsewhere && !e.runs.empty() && e.result == 0) shown.push_back(&e);
-  const std::size_t all = shown.size();
-  std::stable_sort(shown.begin(), shown.end(), [](const ValueEntry* a, const ValueEntry* b) {
-    return a->again_us() != b->again_us() ? a->again_us() > b->again_us() : a->bytes > b->bytes;
-  });
-  if (shown.size() > kMostRows) shown.resize(kMostRows);
-  QList<QTreeWidgetItem*> rows;
-  for (const ValueEntry* e : shown) rows << make_row(*e);
-  table_->setSortingEnabled(false);
-  table_->clear();
-  table_->addTopLevelItems(rows);
-  table_->setSortingEnabled(true);
-  std::string text;
-  for (const Wish& wish : session_.wishes()) text += (text.empty() ? "Wishes: " : ", ") + wish_text(wish);
-  if (all > kMostRows)
-    text += (text.empty() ? "" : ". ") + fmt::format("The {} of {} values that cost most are listed.", grouped(kMostRows),
-                                                     grouped(static_cast<std::int64_t>(all)));
-  note_->setText(QString::fromStdString(text));
-  note_->setVisible(!text.empty());
-  following_ = outer;
-  mark_row();
-}
-
-void RecomputePanel::mark_row() {
-  const bool outer = std::exchange(following_, true);
-  const ValueEntry* e = selected();
-  QTreeWidgetItem* found = nullptr;
-  for (int i = 0; e != nullptr && i < table_->topLevelItemCount() && found == nullptr; ++i)
-    if (table_->topLevelItem(i)->data(kValue, Qt::UserRole + 1).toInt() == e->copies.front()) found = table_->topLevelItem(i);
-  if (found == nullptr) table_->clearSelection();
-  table_->setCurrentItem(found);
-  following_ = outer;
 }
 
 void RecomputePanel::wish(std::optional<WishKind> kind) {

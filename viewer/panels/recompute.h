@@ -3,7 +3,8 @@
 #pragma once
 
 #include <tapedeck/viewer/model/session.h>
-#include <tapedeck/viewer/model/value_facts.h>
+#include <tapedeck/viewer/model/value_prices.h>
+#include <tapedeck/viewer/panels/table.h>
 #include <tapedeck/viewer/planning/background_task.h>
 
 #include <QtWidgets/QWidget>
@@ -15,12 +16,10 @@
 class QLabel;
 class QPushButton;
 class QTextBrowser;
-class QTreeWidget;
-class QTreeWidgetItem;
 
 namespace tapedeck::viewer {
 
-// The panel. The decision log and the prices come from a thread of its own.
+// The panel. The prices come from a thread of its own.
 class RecomputePanel : public QWidget, public Observer {
  public:
   explicit RecomputePanel(Session& session, QWidget* parent = nullptr);
@@ -28,44 +27,39 @@ class RecomputePanel : public QWidget, public Observer {
 
   void opened() override {}
   void closed() override;
-  void selection_changed() override;
-  void plan_changed() override;
+  void selection_changed() override { refresh(); }
+  void plan_changed() override { refresh(); }
 
   QTextBrowser* card() { return card_; }
-  QTreeWidget* table() { return table_; }
+  TablePanel& table() { return *table_; }  // of values, those whose further runs cost most first
   QPushButton* keep_button() { return keep_; }
   QPushButton* recompute_button() { return recompute_; }
   QPushButton* may_button() { return may_; }
-  bool settled() const;  // the log and both prices of what is shown are there
-  const PlanLog* log() const { return log_.get(); }
+  bool settled() const;  // both prices of what is shown are there
   const ValuePrices& prices() const { return prices_; }
 
  private:
   void make_buttons();
   void make_table();
-  void work();     // in the background: the log of the shown plan, then the prices of the selected value
-  void arrived();  // takes what the background has handed over
+  void refresh();
+  void ask_for_prices();  // of the selected value, in the background
+  void arrived();         // takes what the background has handed over
   void fill_card();
-  void fill_table();
-  void mark_row();
   void wish(std::optional<WishKind> kind);
   const ValueEntry* selected() const;
+  bool can_wish() const;
 
   Session& session_;
   QTextBrowser* card_;
   QPushButton *keep_, *recompute_, *may_;
-  QTreeWidget* table_;
+  TablePanel* table_;
   QLabel* note_;
-  std::uint64_t worked_model_ = 0;
-  ValueId worked_value_ = kNone;
-  bool worked_final_ = false;
-  std::shared_ptr<const PlanLog> log_;
+  std::uint64_t asked_model_ = 0;
+  ValueId asked_value_ = kNone;
   ValuePrices prices_;
-  bool following_ = false;
 
   struct Mail {
     std::mutex mutex;
-    std::shared_ptr<const PlanLog> log;
     std::optional<ValuePrices> prices;
   };
   std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();

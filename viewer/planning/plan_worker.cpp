@@ -2,6 +2,7 @@
 // without the lock holds its job by a shared pointer, and looks afterwards whether the job is still the newest.
 #include <tapedeck/viewer/planning/plan_worker.h>
 
+#include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <exception>
@@ -40,6 +41,10 @@ struct PlanWorker::Request {
 };
 
 namespace {
+
+std::shared_ptr<const PlanModel> model_of(Plan plan, const PlanProblem& problem) {
+  return PlanModel::of(std::move(plan), problem.options.costs, with_program_wishes(*problem.graph, problem.options.wishes));
+}
 
 std::string message_of_exception() {
   try {
@@ -227,7 +232,7 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
   try {
     if (!job->draft) job->draft = make_source_(*job->problem, {SearchEffort::draft, &job->cancel_draft, {}});
     budget = job->draft->bytes_of(asked.budget);
-    model = PlanModel::of(job->draft->plan(budget));
+    model = model_of(job->draft->plan(budget), *job->problem);
   } catch (...) {
     failed = true;  // the full search fails too, and its error is the one to show
   }
@@ -256,7 +261,7 @@ void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
       job->interruptible = true;
       lock.unlock();
       try {
-        result.model = PlanModel::of(job->full->plan(budget));
+        result.model = model_of(job->full->plan(budget), *job->problem);
       } catch (...) {
         result.error = message_of_exception();
       }
@@ -278,7 +283,7 @@ void PlanWorker::fill_archive(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   std::shared_ptr<const PlanModel> model;
   try {
-    model = PlanModel::of(job->full->plan(budget));
+    model = model_of(job->full->plan(budget), *job->problem);
   } catch (const Cancelled&) {
   } catch (...) {
     // Nobody asked for this plan, so nobody is told; the archive is full from now on.

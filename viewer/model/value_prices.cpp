@@ -1,13 +1,10 @@
-#include <tapedeck/viewer/model/value_facts.h>
+#include <tapedeck/viewer/model/value_prices.h>
 
-#include <tapedeck/capture/cost/cost_model.h>
-#include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/viewer/model/format.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace tapedeck::viewer {
 
@@ -17,23 +14,6 @@ std::string signed_bytes(std::int64_t bytes) { return (bytes < 0 ? "-" : "+") + 
 std::string signed_us(double us) { return (us < 0 ? "-" : "+") + human_us(us < 0 ? -us : us); }
 
 }  // namespace
-
-const ValueEntry* PlanLog::find(ValueId v) const {
-  if (v < 0 || static_cast<std::size_t>(v) >= entry_of.size() || entry_of[v] == kNone) return nullptr;
-  return &entries[entry_of[v]];
-}
-
-std::shared_ptr<const PlanLog> make_log(std::shared_ptr<const PlanModel> model, const Graph& captured,
-                                        const PlanOptions& options) {
-  auto log = std::make_shared<PlanLog>();
-  const Plan& plan = model->plan();
-  log->entries = value_log(plan, cost_nodes(plan.graph, options.costs.get()).us, with_program_wishes(captured, options.wishes));
-  log->entry_of.assign(plan.graph.values.size(), kNone);
-  for (std::size_t i = 0; i < log->entries.size(); ++i)
-    for (const ValueId v : log->entries[i].copies) log->entry_of[v] = static_cast<std::int32_t>(i);
-  log->model = std::move(model);
-  return log;
-}
 
 std::string runs_text(const ValueEntry& entry) {
   constexpr std::size_t kMostShown = 6;

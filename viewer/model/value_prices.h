@@ -3,31 +3,13 @@
 // background.
 #pragma once
 
-#include <tapedeck/capture/explain/value_log.h>
 #include <tapedeck/capture/explain/value_prices.h>
-#include <tapedeck/capture/plan/plan_options.h>
-#include <tapedeck/viewer/model/plan_model.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace tapedeck::viewer {
-
-// The log of one plan.
-struct PlanLog {
-  std::shared_ptr<const PlanModel> model;
-  std::vector<ValueEntry> entries;
-  std::vector<std::int32_t> entry_of;  // by value of the plan's graph; kNone: none
-
-  const ValueEntry* find(ValueId v) const;
-};
-
-// `options`: those that the plan was made with, wishes included.
-std::shared_ptr<const PlanLog> make_log(std::shared_ptr<const PlanModel> model, const Graph& captured,
-                                        const PlanOptions& options);
 
 // The prices of the other choice for one value.
 struct ValuePrices {

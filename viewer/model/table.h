@@ -1,0 +1,129 @@
+// A table of facts about a plan in columns: nodes, values, parameters, decisions. Sorting, totals, the filter (filter.h), the
+// text of a cell and CSV are the same for all; a table is only its layout and its cells.
+//
+//     layout   the columns: key (in filters and CSV), title, kind, width
+//     cells    of a text column: the distinct texts, and which of them each row has; all texts in small letters, one behind the
+//              other, because a filter searches one long text faster than many short ones
+//              of a number column: the numbers; NaN where there is none
+#pragma once
+
+#include <tapedeck/engine/ir/graph.h>
+
+#include <cmath>
+#include <cstdint>
+#include <iosfwd>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tapedeck::viewer {
+
+enum class TableId : std::uint8_t { nodes, values, parameters, decisions };
+inline constexpr int kTableCount = 4;
+
+enum class ColumnKind : std::uint8_t { name, text, bytes, us, count };
+inline constexpr bool is_number(ColumnKind kind) { return kind >= ColumnKind::bytes; }
+
+struct Column {
+  const char* key;    // in the filter, in the first line of a CSV file, and in the glossary
+  const char* title;  // in the header
+  ColumnKind kind;
+  int width;              // at first, in units
+  bool shown = true;      // at first
+  bool searched = false;  // by a word of the filter that names no column
+  bool summed = false;    // in the totals
+};
+
+struct TableLayout {
+  const char* name;                // "nodes": of the panel
+  const char* one;                 // "node": in the totals
+  const char* many;                // "nodes"
+  const char* empty;               // what to say of a table without rows
+  std::vector<Column> columns;     // the first `name` column is the value's name
+  std::vector<const char*> flags;  // what `is:` may ask
+
+  int column(std::string_view key) const;  // -1 if there is none
+  int flag(std::string_view word) const;   // -1 if there is none
+};
+
+// What a row stands for, to select it in the other panels.
+struct RowIds {
+  NodeId node = kNone;         // of the table of nodes
+  ValueId value = kNone;       // the value that a click selects
+  std::int32_t entry = kNone;  // its entry of the value log
+};
+
+struct Totals {
+  std::int64_t rows = 0;
+  std::vector<double> sums;  // by column; 0 for columns that are not summed
+};
+
+class Table {
+ public:
+  static constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
+  Table(const TableLayout& layout, std::int32_t rows);
+
+  // ---- filling ----
+  void set_text(int column, std::int32_t row, const std::string& text);
+  void set_number(int column, std::int32_t row, double number) { cells_[column].numbers[row] = number; }
+  void set_flag(int flag, std::int32_t row) { flags_[flag][row] = 1; }
+  void set_ids(std::int32_t row, const RowIds& ids) { ids_[row] = ids; }
+  void finish();  // REQUIRES: every cell of a text column was set
+
+  // ---- reading ----
+  const TableLayout& layout() const { return *layout_; }
+  std::int32_t rows() const { return static_cast<std::int32_t>(ids_.size()); }
+  const RowIds& ids(std::int32_t row) const { return ids_[row]; }
+  double number(int column, std::int32_t row) const { return cells_[column].numbers[row]; }
+  const std::string& raw_text(int column, std::int32_t row) const { return cells_[column].texts[cells_[column].text_of[row]]; }
+  std::string shown(int column, std::int32_t row) const;  // "1.50 KiB": as people read it
+  std::string exact(int column, std::int32_t row) const;  // "1536": as programs read it
+  std::int32_t row_of_node(NodeId n) const;               // kNone if no row stands for it
+  std::int32_t row_of_entry(std::int32_t entry) const;    // the first such row; kNone if there is none
+
+  // All rows in the order of a column. Equal cells keep their order, and cells without a number come last.
+  std::vector<std::int32_t> sorted(int column, bool descending) const;
+  Totals totals(std::span<const std::int32_t> rows) const;
+  // "3 values · 1.50 KiB · 12.0 us".
+  std::string totals_text(const Totals& totals) const;
+  // A line of keys, then a line for each row; all columns, and numbers in full. A text with a comma, a quote or a line end is
+  // quoted.
+  void write_csv(std::ostream& out, std::span<const std::int32_t> rows) const;
+  std::vector<std::int32_t> all_rows() const;
+
+  // ---- for filters ----
+  // By distinct text of the column: whether the word (in small letters) occurs in it, or is it.
+  std::vector<char> texts_with(int column, const std::string& word) const;
+  std::vector<char> texts_equal(int column, const std::string& word) const;
+  const std::vector<std::int32_t>& text_of(int column) const { return cells_[column].text_of; }
+  const std::vector<double>& numbers(int column) const { return cells_[column].numbers; }
+  const std::vector<char>& flagged(int flag) const { return flags_[flag]; }
+
+ private:
+  struct Cells {
+    std::vector<std::string> texts;
+    std::string lower;                // the texts in small letters, each with a '\n' behind it
+    std::vector<std::size_t> starts;  // by text, and one more: where it begins in `lower`
+    std::vector<std::int32_t> text_of;
+    std::vector<double> numbers;
+    std::unordered_map<std::string, std::int32_t> known;  // while it is filled
+  };
+  std::vector<double> ranks(int column) const;
+  std::string_view lower_text(int column, std::size_t text) const;
+
+  const TableLayout* layout_;
+  std::vector<Cells> cells_;              // by column
+  std::vector<std::vector<char>> flags_;  // by flag and row
+  std::vector<RowIds> ids_;
+  std::vector<std::int32_t> by_node_, by_entry_;
+};
+
+std::string in_small_letters(std::string_view text);  // of ASCII; other letters stay
+// "v9" before "v10": runs of digits compare as numbers.
+bool natural_less(std::string_view a, std::string_view b);
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,15 @@
+// The four tables of a plan. Each is a layout and one function that fills its cells.
+#pragma once
+
+#include <tapedeck/viewer/model/plan_model.h>
+#include <tapedeck/viewer/model/table.h>
+
+namespace tapedeck::viewer {
+
+// The layouts do not depend on any plan.
+const TableLayout& layout_of(TableId id);
+
+// Fills a table. PlanModel::table() keeps it.
+Table make_table(TableId id, const PlanModel& model);
+
+}  // namespace tapedeck::viewer

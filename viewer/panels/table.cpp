@@ -1,0 +1,278 @@
+// A table, its filter and its totals. The rows that a person sees are counted by their place; the rows of the table keep their
+// numbers when it is sorted or filtered.
+#include <tapedeck/viewer/panels/table.h>
+
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/model/tables.h>
+#include <tapedeck/viewer/panels/filter_field.h>
+#include <tapedeck/viewer/panels/table_rows.h>
+
+#include <QtCore/QItemSelectionModel>
+#include <QtGui/QClipboard>
+#include <QtGui/QGuiApplication>
+#include <QtGui/QKeyEvent>
+#include <QtWidgets/QFileDialog>
+#include <QtWidgets/QHeaderView>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QMenu>
+#include <QtWidgets/QStyledItemDelegate>
+#include <QtWidgets/QTreeView>
+#include <QtWidgets/QVBoxLayout>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <utility>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+// Names are cut in the middle, because their ends tell them apart; other texts at the end.
+class Cutter : public QStyledItemDelegate {
+ public:
+  Cutter(const TableLayout& layout, QObject* parent) : QStyledItemDelegate(parent), layout_(layout) {}
+
+ protected:
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
+    QStyledItemDelegate::initStyleOption(option, index);
+    option->textElideMode = layout_.columns[index.column()].kind == ColumnKind::name ? Qt::ElideMiddle : Qt::ElideRight;
+  }
+
+ private:
+  const TableLayout& layout_;
+};
+
+// A tree view copies one cell by itself; this one copies what the panel says.
+class View : public QTreeView {
+ public:
+  explicit View(std::function<void()> copy) : copy_(std::move(copy)) {}
+
+ protected:
+  void keyPressEvent(QKeyEvent* event) override {
+    if (!event->matches(QKeySequence::Copy)) return QTreeView::keyPressEvent(event);
+    copy_();
+    event->accept();
+  }
+
+ private:
+  std::function<void()> copy_;
+};
+
+}  // namespace
+
+TablePanel::TablePanel(TableId id, Session& session, QWidget* parent)
+    : QWidget(parent),
+      id_(id),
+      session_(session),
+      rows_(new TableRows(id, this)),
+      field_(new FilterField(layout_of(id), [this] { refill(); })),
+      view_(new View([this] { copy(); })),
+      totals_(new QLabel) {
+  make_view();
+  totals_->setTextFormat(Qt::PlainText);
+  totals_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->addWidget(field_);
+  layout->addWidget(view_);
+  layout->addWidget(totals_);
+  session_.attach(this);
+  refill();
+}
+
+TablePanel::~TablePanel() { session_.detach(this); }
+
+void TablePanel::make_view() {
+  const TableLayout& layout = layout_of(id_);
+  view_->setModel(rows_);
+  view_->setItemDelegate(new Cutter(layout, view_));
+  view_->setAccessibleName(QString::fromLatin1(layout.name));
+  view_->setRootIsDecorated(false);
+  view_->setUniformRowHeights(true);
+  view_->setAlternatingRowColors(true);
+  view_->setAllColumnsShowFocus(true);
+  view_->setIconSize(QSize(10, 10));
+  view_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  view_->setContextMenuPolicy(Qt::CustomContextMenu);
+  QHeaderView* header = view_->header();
+  const auto last = std::find_if(layout.columns.rbegin(), layout.columns.rend(), [](const Column& c) { return c.shown; });
+  header->setStretchLastSection(!is_number(last->kind));  // a number far from its neighbours is hard to read
+  header->setMinimumSectionSize(30);
+  header->setSortIndicator(-1, Qt::AscendingOrder);
+  header->setSortIndicatorClearable(true);  // a third click gives the order of the table back
+  header->setContextMenuPolicy(Qt::CustomContextMenu);
+  for (int c = 0; c < rows_->columnCount(); ++c) {
+    view_->setColumnWidth(c, layout.columns[c].width);
+    view_->setColumnHidden(c, !layout.columns[c].shown);
+  }
+  header->setSectionsClickable(true);
+  header->setSortIndicatorShown(true);
+  connect(header, &QHeaderView::sortIndicatorChanged, this, guarded(this, [this](int column, Qt::SortOrder order) {
+            const bool outer = std::exchange(following_, true);
+            rows_->sort(column, order);
+            following_ = outer;
+            selection_changed();
+            show_totals();
+          }));
+  connect(header, &QHeaderView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { column_menu(at); }));
+  connect(view_, &QTreeView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { row_menu(at); }));
+  connect(view_, &QTreeView::activated, this, guarded(this, [this] { session_.fit_selection(); }));
+  connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          guarded(this, [this](const QModelIndex& now, const QModelIndex&) {
+            if (!following_ && now.isValid()) select_row(now.row());
+          }));
+  connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this, guarded(this, [this] { show_totals(); }));
+}
+
+QLineEdit* TablePanel::filter() { return field_->edit(); }
+QString TablePanel::filter_message() const { return field_->message(); }
+QString TablePanel::totals() const { return totals_->text(); }
+
+const RowIds& TablePanel::ids_at(int place) const { return rows_->table()->ids(rows_->rows()[place]); }
+NodeId TablePanel::node_at(int place) const { return place >= 0 && place < rows_->rowCount() ? ids_at(place).node : kNone; }
+int TablePanel::row_of(NodeId n) const {
+  return rows_->table() == nullptr ? -1 : rows_->place_of(rows_->table()->row_of_node(n));
+}
+
+void TablePanel::select_row(int place) {
+  const RowIds ids = ids_at(place);
+  if (ids.node != kNone)
+    session_.select_node(ids.node);
+  else if (ids.value != kNone)
+    session_.select_value(ids.value);
+}
+
+// Several rows may stand for one value; the one that is current already is as good as the first.
+int TablePanel::place_of_selection() const {
+  const Table* table = rows_->table();
+  const Selection& selection = session_.selection();
+  if (table == nullptr) return -1;
+  if (id_ == TableId::nodes) return rows_->place_of(table->row_of_node(selection.node));
+  if (selection.value == kNone) return -1;
+  const std::int32_t entry = session_.model()->values().entry_of(selection.value);
+  const int current = view_->currentIndex().row();
+  if (current >= 0 && ids_at(current).entry == entry) return current;
+  return rows_->place_of(table->row_of_entry(entry));
+}
+
+void TablePanel::selection_changed() {
+  const int place = place_of_selection();
+  const QModelIndex index = place < 0 ? QModelIndex() : rows_->index(place, 0);
+  if (index.isValid() && view_->currentIndex().row() == place) return;
+  const bool outer = std::exchange(following_, true);
+  if (index.isValid()) {
+    view_->selectionModel()->setCurrentIndex(index, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+    view_->scrollTo(index);
+  } else {
+    view_->selectionModel()->clear();
+  }
+  following_ = outer;
+}
+
+void TablePanel::refill() {
+  const std::shared_ptr<const PlanModel> model = session_.shared_model();
+  shown_ = model ? model->serial() : 0;
+  const bool outer = std::exchange(following_, true);
+  rows_->show(model, field_->filter());
+  following_ = outer;
+  selection_changed();
+  show_totals();
+}
+
+void TablePanel::closed() {
+  shown_ = 0;
+  rows_->show(nullptr, field_->filter());
+  show_totals();
+}
+
+void TablePanel::plan_changed() {
+  if (session_.model() == nullptr || session_.model()->serial() != shown_) refill();
+}
+
+// ---- totals ----
+
+std::vector<std::int32_t> TablePanel::selected_rows() const {
+  std::vector<std::int32_t> selected;
+  const QItemSelection ranges = view_->selectionModel()->selection();
+  for (const QItemSelectionRange& range : ranges)
+    for (int place = range.top(); place <= range.bottom(); ++place) selected.push_back(place);
+  std::sort(selected.begin(), selected.end());
+  selected.erase(std::unique(selected.begin(), selected.end()), selected.end());
+  for (std::int32_t& place : selected) place = rows_->rows()[place];
+  return selected;
+}
+
+// "12 nodes · 3.00 MiB · 24.0 us, of 80; selected: 2 nodes · ..."
+void TablePanel::show_totals() {
+  const Table* table = rows_->table();
+  if (table == nullptr) return totals_->clear();
+  std::string text = table->totals_text(table->totals(rows_->rows()));
+  if (rows_->rowCount() < table->rows()) text += ", of " + table->totals_text(table->totals(table->all_rows()));
+  if (const std::vector<std::int32_t> selected = selected_rows(); !selected.empty())
+    text += "\nselected: " + table->totals_text(table->totals(selected));
+  if (table->rows() == 0) text = table->layout().empty;
+  totals_->setText(QString::fromStdString(text));
+}
+
+// ---- copies and files ----
+
+std::string TablePanel::selected_text() const {
+  const Table* table = rows_->table();
+  std::string text;
+  if (table == nullptr) return text;
+  for (const std::int32_t row : selected_rows()) {
+    std::string line;
+    for (int c = 0; c < rows_->columnCount(); ++c) {
+      const int column = view_->header()->logicalIndex(c);
+      if (!view_->isColumnHidden(column)) line += (line.empty() ? "" : "\t") + table->shown(column, row);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+void TablePanel::copy() const { QGuiApplication::clipboard()->setText(QString::fromStdString(selected_text())); }
+
+void TablePanel::write_csv(const std::string& path) const {
+  std::ofstream out(path, std::ios::binary);
+  if (out && rows_->table() != nullptr) rows_->table()->write_csv(out, rows_->rows());
+  out.flush();
+  if (!out) throw FileError("cannot write " + path + ": " + std::strerror(errno));
+}
+
+void TablePanel::ask_export() {
+  const QString name = QString::fromLatin1(layout_of(id_).name) + QStringLiteral(".csv");
+  const QString path = QFileDialog::getSaveFileName(this, QStringLiteral("Export CSV"), name, QStringLiteral("CSV (*.csv)"));
+  if (!path.isEmpty()) write_csv(path.toStdString());
+}
+
+// ---- menus ----
+
+void TablePanel::column_menu(const QPoint& at) {
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  for (int c = 0; c < rows_->columnCount(); ++c) {
+    QAction* action = menu->addAction(QString::fromLatin1(layout_of(id_).columns[c].title));
+    action->setCheckable(true);
+    action->setChecked(!view_->isColumnHidden(c));
+    action->setEnabled(c != 0);  // a table without any column would have no header to bring one back
+    connect(action, &QAction::toggled, this, guarded(this, [this, c](bool on) { view_->setColumnHidden(c, !on); }));
+  }
+  menu->popup(view_->header()->mapToGlobal(at));
+}
+
+void TablePanel::row_menu(const QPoint& at) {
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  connect(menu->addAction(QStringLiteral("Copy the selected rows\tCtrl+C")), &QAction::triggered, this,
+          guarded(this, [this] { copy(); }));
+  connect(menu->addAction(QStringLiteral("Export CSV…")), &QAction::triggered, this, guarded(this, [this] { ask_export(); }));
+  menu->popup(view_->viewport()->mapToGlobal(at));
+}
+
+}  // namespace tapedeck::viewer
