@@ -1,6 +1,7 @@
 // For each candidate that no other beats, tries the plans that lack one of its repeated runs. If no candidate beats such a
 // plan, the plan becomes a candidate and is tried in turn, until no new candidate is found. Only plans that are not beaten by
-// their live bytes and cost are placed.
+// their live bytes and cost are placed. If the first offsets leave such a plan beaten, better offsets are searched, as they are
+// for the plan that a budget takes: so a plan is not passed over for want of a search.
 #include <tapedeck/capture/planner/close_candidates.h>
 
 #include <tapedeck/capture/planner/planning.h>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 80;         // of a graph whose candidates are closed: placing larger ones takes too long
 constexpr std::int64_t kMostPlaced = 100'000;  // values that are given offsets
+constexpr int kMostSearched = 64;              // plans whose offsets are searched
 
 // An order, the schedule on which runs are taken back, and the plans that were found in this order.
 struct Tried {
@@ -65,7 +67,7 @@ class Closing {
   void offer(Candidate* c) {
     if (is_beaten(c->live_peak, c->cost) || !may_go_on()) return;
     if (c->peak < 0) placed_ += static_cast<std::int64_t>(c->order->graph.values.size());
-    const std::int64_t peak = p_.layouts.peak(*c);
+    const std::int64_t peak = peak_of(c);
     if (peak < floor_ || is_beaten(peak, c->cost)) return;
     const auto first = unbeaten_.lower_bound(peak);
     auto last = first;
@@ -75,9 +77,16 @@ class Closing {
     waiting_.push_back(c);
   }
 
-  // A candidate whose clones were moved among the nodes cannot be written as a schedule of its order, so it is passed over.
+  std::int64_t peak_of(Candidate* c) {
+    const std::int64_t peak = p_.layouts.peak(*c);
+    if (peak == c->live_peak || !is_beaten(peak, c->cost) || searched_ == kMostSearched) return peak;
+    ++searched_;
+    return p_.layouts.searched_peak(*c);
+  }
+
+  // Of a candidate whose clones were moved among the nodes, the runs are tried where its order has them.
   void take_back_each(const Candidate& c) {
-    if (c.keeps_all() || !c.moved.empty()) return;
+    if (c.keeps_all()) return;
     Tried& tried = tried_in(*c.order);
     const Facts& facts = c.order->facts;
     Schedule& schedule = tried.schedule;
@@ -125,6 +134,7 @@ class Closing {
   std::vector<Candidate*> waiting_;                       // those whose runs were not looked at yet
   std::map<const Order*, std::unique_ptr<Tried>> tried_;  // used for lookups alone
   std::int64_t placed_ = 0;
+  int searched_ = 0;
 };
 
 }  // namespace

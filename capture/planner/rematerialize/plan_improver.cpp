@@ -188,13 +188,13 @@ void PlanImprover::ruin(std::int64_t live_bytes) {
     take_back_some();
 }
 
-void PlanImprover::improve(std::int64_t live_bytes, std::int64_t work_left) {
+void PlanImprover::improve(std::int64_t live_bytes, std::int64_t work_left, double least_cost) {
   const std::int64_t end = work() + work_left;
   double cost = recomputed_cost();
   const double tolerance = 1e-9 * (facts_.keep_all_cost + 1e-9);
   const int patience = kPatience + kPatienceOfSmall / std::max(schedule_.stage_count(), 1);
   int failures = 0;
-  while (work() < end && cost > tolerance && failures < patience) {
+  while (work() < end && cost > least_cost + tolerance && failures < patience) {
     const std::size_t before = schedule_.journal().size();
     ++looked_at_;
     ruin(live_bytes);

@@ -37,9 +37,9 @@ class PlanImprover {
   // Takes back whatever the bound leaves room for, and offers the outcome to the archive. Returns what the outcome costs.
   double clean_up(std::int64_t live_bytes);
 
-  // Ruins and recreates the plan at hand until `work` is spent, or nothing has been won for long. REQUIRES: live_peak() <=
-  // live_bytes.
-  void improve(std::int64_t live_bytes, std::int64_t work);
+  // Ruins and recreates the plan at hand until `work` is spent, or nothing has been won for long, or the plan costs no more
+  // than `least_cost`, which no plan within the bound undercuts. REQUIRES: live_peak() <= live_bytes.
+  void improve(std::int64_t live_bytes, std::int64_t work, double least_cost);
 
   // Looks for a plan with fewer live bytes than the plan at hand, whatever it costs, until `work` is spent.
   void lower_peak(std::int64_t work);

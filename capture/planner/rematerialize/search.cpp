@@ -9,6 +9,7 @@
 // come from. The plans found there are among those that the search for budgets begins with.
 // Blocks of bounds are searched on several threads, each with an archive of its own, so that the outcome does not depend on the
 // number of threads.
+#include <tapedeck/capture/planner/rematerialize/cost_bound.h>
 #include <tapedeck/capture/planner/rematerialize/plan_improver.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/capture/planner/rematerialize/take_back.h>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::int64_t kRungs = 64, kBlocks = 4, kRungsOfBlock = kRungs / kBlocks;
 constexpr std::int64_t kMostNodes = 20'000;  // larger graphs are left to `greedy`
+constexpr std::int64_t kMostProven = 80;     // nodes of a graph in which a bound is left once its plan is proven the cheapest
 // Work is counted by PlanImprover::work(). A hundred of it take about 10 microseconds.
 constexpr std::int64_t kFloorWorkOfNode = 6'000, kMostFloorWork = 3'000'000;
 constexpr std::int64_t kRungWorkOfNode = 4'000, kMostRungWork = 300'000;
@@ -95,10 +97,18 @@ class Search {
     return floor_ + above_floor / kRungs * rung + above_floor % kRungs * rung / kRungs;
   }
 
+  // What every plan within the bound costs at least. In larger graphs the proof is seldom reached and takes longer than it
+  // saves.
+  double least_cost(std::int64_t live_bytes, CostBounds* cost_bounds) const {
+    if (facts_.graph->node_count() > kMostProven) return 0;
+    return cost_bounds->at(facts_.external_bytes + live_bytes).extra_us;
+  }
+
   // From the highest bound down, so that each plan can begin where the one above it ended. A bound that the plan above keeps
   // too has nothing cheaper to offer.
   void search_block(std::int64_t block, PlanArchive* found) {
     PlanImprover improver(facts_, static_cast<std::uint64_t>(block) + 2, found);
+    CostBounds cost_bounds(facts_, watch_);
     std::int64_t cheapest_peak = keep_all_;  // within the bound before
     const std::int64_t work = work_of(facts_, kRungWorkOfNode, kMostRungWork);
     for (std::int64_t rung = (block + 1) * kRungsOfBlock - 1; rung >= block * kRungsOfBlock && !is_cancelled(); --rung) {
@@ -107,7 +117,7 @@ class Search {
       if (improver.lower_to(live_bytes, 0)) improver.clean_up(live_bytes);
       improver.go_to(found->cheapest_within(live_bytes)->changes);
       improver.clean_up(live_bytes);
-      improver.improve(live_bytes, work);
+      improver.improve(live_bytes, work, least_cost(live_bytes, &cost_bounds));
       cheapest_peak = found->peak_of_cheapest_within(live_bytes);
     }
   }
