@@ -77,7 +77,8 @@ int take_shot(const Options& options) {
       grabbed(window, options.width, options.height);  // a command may need the size and the focus of a shown window
       window.run(options.run);
     }
-    if (!options.csv.empty()) window.table(options.panel).write_csv(options.csv);
+    if (!options.panel.empty() && window.panel(options.panel).picture) window.panel(options.panel).picture->finish();
+    if (!options.csv.empty()) window.write_csv(options.panel, options.csv);
     const int saved = options.shot.empty() ? kOk : save(drawn(options, window), options.shot);
     return finish(saved, window.session().model()->plan());
   } catch (const std::exception& error) {

@@ -157,6 +157,7 @@ void MainWindow::request() {
 void MainWindow::poll() {
   take(worker_->take());
   if (session_.solving()) session_.set_planning(session_.planning(), worker_->progress());
+  session_.set_known(worker_->known());
   if (session_.keep_all() == nullptr)
     if (std::shared_ptr<const PlanModel> model = worker_->keep_all()) session_.set_keep_all(std::move(model));
 }
@@ -179,6 +180,13 @@ void MainWindow::wait_for_plan() {
 }
 
 bool MainWindow::export_png(const std::string& path) { return grab().save(QString::fromStdString(path), "PNG"); }
+
+void MainWindow::write_csv(const std::string& name, const std::string& path) {
+  const OpenPanel& open = panel(name);
+  if (open.picture) return open.picture->write_csv(path);
+  if (auto* table = dynamic_cast<TablePanel*>(open.widget)) return table->write_csv(path);
+  throw UsageError("the panel " + name + " has no table of numbers");
+}
 
 void MainWindow::opened() {
   setWindowTitle(QString::fromStdString(session_.document()->title()) + QStringLiteral(" - Tapedeck"));

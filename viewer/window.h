@@ -15,6 +15,7 @@
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/panels/recompute.h>
 #include <tapedeck/viewer/panels/table.h>
+#include <tapedeck/viewer/panels/tradeoff.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
 #include <tapedeck/viewer/theme.h>
 
@@ -64,6 +65,8 @@ class MainWindow : public QMainWindow, public Observer {
   void
   wait_for_plan();  // blocks until the plan is there; for unattended rendering, and for a second file dropped with the first
   bool export_png(const std::string& path);
+  // Writes the numbers of a panel. REQUIRES a name from the table. Throws FileError; UsageError if the panel has no numbers.
+  void write_csv(const std::string& panel, const std::string& path);
   // Runs the commands in order, each after the plan that the one before asked for is there.
   void run(const std::vector<const Command*>& commands);
 
@@ -86,6 +89,7 @@ class MainWindow : public QMainWindow, public Observer {
   TablePanel& nodes() { return table("nodes"); }
   DetailsPanel& details() { return as<DetailsPanel>("details"); }
   TablePanel& decisions() { return table("decisions"); }
+  TradeoffPanel& tradeoff() { return as<TradeoffPanel>("tradeoff"); }
   RecomputePanel& recompute() { return as<RecomputePanel>("recompute"); }
   Canvas& memory_canvas() { return *panel("memory").canvas; }
   Canvas& curve_canvas() { return *panel("curve").canvas; }

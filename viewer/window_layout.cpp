@@ -79,14 +79,19 @@ void MainWindow::place_as_tabs() {
 void MainWindow::place_around() {
   QList<QDockWidget*> below, beside;
   QList<int> below_heights, beside_widths, beside_heights;
+  QDockWidget* front = nullptr;  // of the tabs that a panel behind joins
   for (const OpenPanel& open : panels_) {
     if (open.dock == nullptr) continue;
     const Panel& panel = *open.panel;
-    addDockWidget(panel.place == PanelPlace::below ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, open.dock);
     if (panel.place == PanelPlace::behind) {
-      tabifyDockWidget(beside.last(), open.dock);
-      beside.last()->raise();
-    } else if (panel.place == PanelPlace::below) {
+      addDockWidget(dockWidgetArea(front), open.dock);
+      tabifyDockWidget(front, open.dock);
+      front->raise();
+      continue;
+    }
+    addDockWidget(panel.place == PanelPlace::below ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, open.dock);
+    front = open.dock;
+    if (panel.place == PanelPlace::below) {
       below << open.dock;
       below_heights << scaled(panel.height);
     } else {

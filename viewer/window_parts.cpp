@@ -18,6 +18,9 @@ void MainWindow::make_panels() {
     if (open.picture) {
       open.widget = open.canvas = new Canvas(*open.picture, setup_.renderer);
       open.picture->set_repaint([canvas = open.canvas] { canvas->refresh(); });
+      open.picture->set_wake([canvas = open.canvas] {
+        QMetaObject::invokeMethod(canvas, guarded(canvas, [canvas] { canvas->refresh(); }), Qt::QueuedConnection);
+      });
     } else {
       open.widget = panel.table(session_);
     }

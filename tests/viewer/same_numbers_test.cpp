@@ -55,7 +55,8 @@ const std::vector<Case> kCases = {
 
 // The file of the case, with a profile, and with its plan if it has one.
 std::string make_file(const Folder& folder, const Case& c) {
-  const std::string recorded = folder.file(std::string(c.name) + "-recorded.tape"), path = folder.file(std::string(c.name) + ".tape");
+  const std::string recorded = folder.file(std::string(c.name) + "-recorded.tape"),
+                    path = folder.file(std::string(c.name) + ".tape");
   Words record = {"tapedeck", "record", c.model, "-q", "-o", recorded};
   record.insert(record.end(), c.sizes.begin(), c.sizes.end());
   run_tool(record);
@@ -82,7 +83,8 @@ std::string shown(const MainWindow& window, const std::string& name) {
   for (const QLabel* label : window.statusBar()->findChildren<QLabel*>()) {
     QString text = label->text();
     text.remove(QRegularExpression(QStringLiteral("<[^>]*>")));
-    if (text.startsWith(QString::fromStdString(name) + QLatin1Char(' '))) return text.mid(static_cast<qsizetype>(name.size()) + 1).toStdString();
+    if (text.startsWith(QString::fromStdString(name) + QLatin1Char(' ')))
+      return text.mid(static_cast<qsizetype>(name.size()) + 1).toStdString();
   }
   return "(not shown)";
 }

@@ -62,6 +62,7 @@ void Session::close() {
   planning_ = Planning::done;
   asked_budget_ = -1;
   wishes_.clear();
+  known_.clear();
 }
 
 // Selects the value of the same name in the new plan, and of its copies the one of the same run if there is one. A value
@@ -105,6 +106,12 @@ void Session::set_asked_budget(std::int64_t bytes) {
 
 void Session::set_wishes(std::vector<Wish> wishes) {
   wishes_ = std::move(wishes);
+  tell(&Observer::plan_changed);
+}
+
+void Session::set_known(std::vector<KnownPlan> known) {
+  if (known.size() == known_.size()) return;
+  known_ = std::move(known);
   tell(&Observer::plan_changed);
 }
 

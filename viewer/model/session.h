@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/model/document.h>
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/selection.h>
+#include <tapedeck/viewer/model/tradeoff_points.h>
 #include <tapedeck/viewer/model/view_history.h>
 
 #include <cstdint>
@@ -59,6 +60,9 @@ class Session {
   void set_planning(Planning planning, double progress = 0);
   void set_asked_budget(std::int64_t bytes);
   void set_keep_all(std::shared_ptr<const PlanModel> model);
+  // The plans of other budgets that are known so far, ascending by budget.
+  const std::vector<KnownPlan>& known() const { return known_; }
+  void set_known(std::vector<KnownPlan> known);
 
   // The wishes for single values that the shown plan, or the one that is being made, honours.
   const std::vector<Wish>& wishes() const { return wishes_; }
@@ -117,6 +121,7 @@ class Session {
   double progress_ = 0;
   std::int64_t asked_budget_ = -1;
   std::vector<Wish> wishes_;
+  std::vector<KnownPlan> known_;
 };
 
 }  // namespace tapedeck::viewer

@@ -6,6 +6,8 @@
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/ticks.h>
 
+#include <tapedeck/engine/ir/error.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -195,6 +197,8 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
                   text.c_str(), nullptr, wrap);
   return high.y - low.y + 6;
 }
+
+void PicturePanel::write_csv(const std::string&) { throw UsageError("this picture has no table of numbers"); }
 
 bool BudgetHandle::update(const Plot& plot, Session& session) {
   constexpr float kReach = 4;

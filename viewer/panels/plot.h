@@ -87,6 +87,12 @@ class PicturePanel : public Picture, public Observer {
   ~PicturePanel() override { session_.detach(this); }
   PicturePanel(const PicturePanel&) = delete;
   void set_repaint(std::function<void()> repaint) { repaint_ = std::move(repaint); }
+  // `wake` may be called by any thread, and asks for a new frame.
+  void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+  // Waits for work of the panel in the background; for unattended pictures.
+  virtual void finish() {}
+  // Writes the numbers of the picture as CSV. Throws FileError; UsageError if the picture has none.
+  virtual void write_csv(const std::string& path);
 
   void opened() override { repaint(); }
   void closed() override { repaint(); }
@@ -99,11 +105,12 @@ class PicturePanel : public Picture, public Observer {
   }
   // If there is no plan, draws a note about it and returns true.
   bool draw_nothing(float width, float height) const;
+  const std::function<void()>& wake_function() const { return wake_; }
 
   Session& session_;
 
  private:
-  std::function<void()> repaint_;
+  std::function<void()> repaint_, wake_;
 };
 
 }  // namespace tapedeck::viewer

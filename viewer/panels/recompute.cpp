@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 #include <QtWidgets/QHBoxLayout>
+#include <QtWidgets/QHeaderView>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QTextBrowser>
@@ -98,7 +99,9 @@ void RecomputePanel::make_table() {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const bool hidden = std::find(shown.begin(), shown.end(), columns[i].key) == shown.end();
     table_->table()->setColumnHidden(static_cast<int>(i), hidden);
-    if (columns[i].key == std::string("again")) table_->table()->sortByColumn(static_cast<int>(i), Qt::DescendingOrder);
+    if (columns[i].key != std::string("again")) continue;
+    table_->table()->sortByColumn(static_cast<int>(i), Qt::DescendingOrder);
+    table_->table()->header()->moveSection(table_->table()->header()->visualIndex(static_cast<int>(i)), 1);
   }
 }
 

@@ -36,6 +36,11 @@ bool BackgroundTask::busy() const {
   return waiting_ || (running_ && !running_->cancelled);
 }
 
+void BackgroundTask::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !waiting_ && !running_; });
+}
+
 void BackgroundTask::loop() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -51,6 +56,7 @@ void BackgroundTask::loop() {
     }
     lock.lock();
     running_.reset();
+    changed_.notify_all();
   }
 }
 

@@ -23,6 +23,7 @@ class BackgroundTask {
   void run(Work work);  // cancels the work before it
   void cancel();
   bool busy() const;
+  void wait();  // blocks until the newest work is done; for unattended pictures
 
  private:
   struct Piece {

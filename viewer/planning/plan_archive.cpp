@@ -73,7 +73,8 @@ std::vector<KnownPlan> PlanArchive::points() const {
   std::vector<KnownPlan> points;
   for (const auto& [budget, model] : plans_) {
     const Plan& plan = model->plan();
-    if (budget >= 0) points.push_back({budget, plan.peak_bytes, plan.recompute_cost_ratio(), plan.feasible});
+    const double bound = plan.keep_all_cost_us > 0 ? plan.cost_lower_bound_us / plan.keep_all_cost_us : 0;
+    if (budget >= 0) points.push_back({budget, plan.peak_bytes, plan.recompute_cost_ratio(), bound, plan.feasible});
   }
   return points;
 }

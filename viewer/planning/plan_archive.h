@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/viewer/model/plan_model.h>
+#include <tapedeck/viewer/model/tradeoff_points.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +13,6 @@
 #include <vector>
 
 namespace tapedeck::viewer {
-
-// One known plan as a point of the curve.
-struct KnownPlan {
-  std::int64_t budget = -1, peak = 0;
-  double ratio = 1;  // of the cost to that of keeping everything
-  bool feasible = true;
-};
 
 // Not thread safe.
 class PlanArchive {
