@@ -105,6 +105,10 @@ Table::Table(const TableLayout& layout, std::int32_t rows)
 
 void Table::set_text(int column, std::int32_t row, const std::string& text) {
   Cells& cells = cells_[column];
+  if (row > 0 && !cells.texts.empty() && cells.texts[cells.text_of[row - 1]] == text) {  // rows often repeat the one before
+    cells.text_of[row] = cells.text_of[row - 1];
+    return;
+  }
   const auto [known, fresh] = cells.known.emplace(text, static_cast<std::int32_t>(cells.texts.size()));
   if (fresh) cells.texts.push_back(text);
   cells.text_of[row] = known->second;
