@@ -390,6 +390,24 @@ TEST_F(TablesInTheWindow, TheHoverLeavesWithTheMouse) {
   EXPECT_EQ(window.session().selection().hovered, kNone);
 }
 
+#ifdef TAPEDECK_TOOL
+TEST_F(TablesInTheWindow, SizesReadAsTheToolPrintsThem) {
+  const std::string command = "'" TAPEDECK_TOOL "' plan --costs estimate --budget 60% '" + file("step.graph") + "' > '" +
+                              file("tool.txt") + "' 2>/dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream in(file("tool.txt"));
+  const std::string tool{std::istreambuf_iterator<char>(in), {}};
+  window.session().clear_selection();
+  const std::string details = window.details().toPlainText().toStdString();
+  const Plan& plan = model().plan();
+  for (const std::int64_t bytes : {plan.peak_bytes, plan.arena_bytes, plan.lower_bound_bytes, plan.floor_bytes,
+                                   plan.keep_all_peak_bytes, plan.budget_bytes, plan.external_bytes}) {
+    EXPECT_NE(tool.find(exact_bytes(bytes)), std::string::npos) << exact_bytes(bytes) << " in\n" << tool;
+    EXPECT_NE(details.find(exact_bytes(bytes)), std::string::npos) << exact_bytes(bytes) << " in\n" << details;
+  }
+}
+#endif
+
 TEST_F(TablesInTheWindow, TheMouseOverARowOutlinesItsValue) {
   TablePanel& values = panel("values");
   const QModelIndex index = view(values).model()->index(3, 0);

@@ -2,10 +2,9 @@
 
 #include <tapedeck/viewer/model/format.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <ostream>
@@ -139,7 +138,9 @@ std::string Table::exact(int column, std::int32_t row) const {
   if (!is_number(kind)) return raw_text(column, row);
   const double x = number(column, row);
   if (std::isnan(x)) return {};
-  return kind == ColumnKind::us ? fmt::format("{}", x) : std::to_string(std::llround(x));
+  if (kind != ColumnKind::us) return std::to_string(std::llround(x));
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
 }
 
 std::int32_t Table::row_of_node(NodeId n) const { return found_at(by_node_, n); }

@@ -75,7 +75,7 @@ TablePanel::TablePanel(TableId id, Session& session, QWidget* parent)
       session_(session),
       rows_(new TableRows(id, this)),
       field_(new FilterField(layout_of(id), [this] { refill(); })),
-      view_(new View([this] { copy(); }, [this] { session_.hover(kNone); })),
+      view_(new View([this] { copy(); }, [&session] { session.hover(kNone); })),
       totals_(new QLabel) {
   make_view();
   totals_->setTextFormat(Qt::PlainText);
