@@ -71,11 +71,13 @@ TEST(Filter, SizesAndTimesAreReadAsPeopleWriteThem) {
       {"3000", 3000},     {"3000B", 3000},   {"3k", 3072},         {"3K", 3072},       {"3Ki", 3072},   {"3KiB", 3072},
       {"3kib", 3072},     {"3kB", 3000},     {"3KB", 3000},        {"2.5k", 2560},     {"3,000", 3000}, {"0.001M", 1048},
       {"0.002MiB", 2097}, {"0.002MB", 2000}, {"0.000002GB", 2000}, {"0.000002g", 2147}};
-  for (const auto& [text, limit] : sizes) {
+  for (const auto& size : sizes) {
+    const std::string text = size.first;
+    const std::int64_t limit = size.second;  // a lambda of clang 14 cannot hold a part of a pair
     const auto more = counted(*model, [&](const Node& n) { return bytes_of(n) > limit; });
     ASSERT_GT(more.size(), 0u);
-    EXPECT_EQ(passing(*model, TableId::nodes, std::string("bytes>") + text), more) << text;
-    EXPECT_EQ(passing(*model, TableId::nodes, std::string("bytes<=") + text).size(), 100 - more.size()) << text;
+    EXPECT_EQ(passing(*model, TableId::nodes, "bytes>" + text), more) << text;
+    EXPECT_EQ(passing(*model, TableId::nodes, "bytes<=" + text).size(), 100 - more.size()) << text;
   }
   const auto planned = planned_model(-1);
   // Each layer has a node forward and two backward of 100 us; updates take 5 us, and the loss takes 20.
@@ -337,6 +339,25 @@ TEST(Words, EveryValueSaysWhereItLiesAndWhatWasDecided) {
     }
     EXPECT_EQ(facts.readers, readers);
   }
+}
+
+TEST(Words, ALineOfTheGraphNamesTheRuns) {
+  const auto model = planned_model(60);
+  int runs = 0;
+  for (NodeId n = 0; n < model->nodes(); ++n) {
+    const Node& node = model->graph().nodes[n];
+    const std::string line = node_line(*model, n);
+    const std::string name = model->name_of(node.first_output);
+    const std::size_t comma = name.find(", run ");
+    if (comma == std::string::npos) {
+      EXPECT_EQ(line.substr(0, name.size() + 1), name + ":");
+    } else {
+      const std::string shown = name.substr(0, comma) + " (" + name.substr(comma + 2) + "):";
+      EXPECT_EQ(line.substr(0, shown.size()), shown);
+      ++runs;
+    }
+  }
+  EXPECT_EQ(runs, model->plan().recomputed_nodes);
 }
 
 TEST(Words, EveryColumnIsExplained) {

@@ -1,6 +1,7 @@
 // Facts about values and nodes in words; see explain.h. What was decided about a value is said as the value log says it.
 #include <tapedeck/viewer/model/explain.h>
 
+#include <tapedeck/engine/text/shown_name.h>
 #include <tapedeck/viewer/model/format.h>
 
 #include <algorithm>
@@ -58,7 +59,32 @@ std::string as_sentence(std::string text) {
   return text.back() == '.' ? text : text + ".";
 }
 
+// "%h, run 2 of 3" -> "%h (run 2 of 3)": in a list of operands a comma would divide it.
+std::string in_brackets(std::string name) {
+  const std::size_t comma = name.rfind(", run ");
+  return comma == std::string::npos ? name : name.substr(0, comma) + " (" + name.substr(comma + 2) + ")";
+}
+
 }  // namespace
+
+// The text names the results first, then the operands.
+std::string node_line(const PlanModel& model, NodeId n) {
+  const Graph& graph = model.graph();
+  const Node& node = graph.nodes[at(n)];
+  std::vector<ValueId> values;
+  for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) values.push_back(v);
+  for (const ValueId v : graph.inputs(node)) values.push_back(v);
+  std::string text = graph.node_text(n);
+  std::size_t from = 0;
+  for (const ValueId v : values) {
+    const std::string written = shown_name(graph, v), name = in_brackets(model.name_of(v));
+    const std::size_t place = text.find(written, from);
+    if (place == std::string::npos) break;
+    text.replace(place, written.size(), name);
+    from = place + name.size();
+  }
+  return text;
+}
 
 std::string node_title(const Graph& graph, NodeId n) {
   return "node " + std::to_string(n) + " (" + graph.nodes[at(n)].op->name + ")";

@@ -26,6 +26,8 @@ struct ValueFacts {
 // Collects the facts about value v of a plan.
 ValueFacts explain_value(const PlanModel& model, ValueId v);
 std::string node_title(const Graph& graph, NodeId n);  // "node 12 (conv2d)"
+// The node as one line of the text form, in which later runs have their names: "%h (run 2 of 3): f32[8] = relu(%x)".
+std::string node_line(const PlanModel& model, NodeId n);
 // One sentence that says why the plan keeps the bytes of v where it does.
 std::string reason_sentence(const PlanModel& model, ValueId v);
 

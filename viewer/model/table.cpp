@@ -2,10 +2,9 @@
 
 #include <tapedeck/viewer/model/format.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <ostream>
@@ -105,6 +104,10 @@ Table::Table(const TableLayout& layout, std::int32_t rows)
 
 void Table::set_text(int column, std::int32_t row, const std::string& text) {
   Cells& cells = cells_[column];
+  if (row > 0 && !cells.texts.empty() && cells.texts[cells.text_of[row - 1]] == text) {  // rows often repeat the one before
+    cells.text_of[row] = cells.text_of[row - 1];
+    return;
+  }
   const auto [known, fresh] = cells.known.emplace(text, static_cast<std::int32_t>(cells.texts.size()));
   if (fresh) cells.texts.push_back(text);
   cells.text_of[row] = known->second;
@@ -135,7 +138,9 @@ std::string Table::exact(int column, std::int32_t row) const {
   if (!is_number(kind)) return raw_text(column, row);
   const double x = number(column, row);
   if (std::isnan(x)) return {};
-  return kind == ColumnKind::us ? fmt::format("{}", x) : std::to_string(std::llround(x));
+  if (kind != ColumnKind::us) return std::to_string(std::llround(x));
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
 }
 
 std::int32_t Table::row_of_node(NodeId n) const { return found_at(by_node_, n); }

@@ -26,8 +26,8 @@ const TableLayout kNodes = {"nodes",
                             {
                                 {"node", "#", K::count, 38},
                                 {"op", "op", K::text, 84, true, true},
-                                {"name", "value", K::name, 92, true, true},
-                                {"type", "type", K::text, 82, true, true},
+                                {"name", "value", K::name, 130, true, true},
+                                {"type", "type", K::text, 76, true, true},
                                 {"bytes", "bytes", K::bytes, 74, true, false, true},
                                 {"us", "time", K::us, 64, true, false, true},
                                 {"role", "role", K::text, 100},
@@ -45,7 +45,7 @@ const TableLayout kValues = {"values",
                              "values",
                              "There are no values.",
                              {
-                                 {"name", "value", K::name, 130, true, true},
+                                 {"name", "value", K::name, 170, true, true},
                                  {"op", "op", K::text, 90, true, true},
                                  {"type", "type", K::text, 96, true, true},
                                  {"bytes", "bytes", K::bytes, 80, true, false, true},
@@ -104,7 +104,13 @@ class Row {
   }
 
  private:
-  int column(const char* key) const { return table_->layout().column(key); }
+  // Mostly the very text of the layout, so pointers tell; a hundred thousand rows are filled so.
+  int column(const char* key) const {
+    const std::vector<Column>& columns = table_->layout().columns;
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (columns[c].key == key) return static_cast<int>(c);
+    return table_->layout().column(key);
+  }
   Table* table_;
   std::int32_t row_;
 };
@@ -228,10 +234,11 @@ Table parameters_table(const PlanModel& model) {
 }
 
 Table decisions_table(const PlanModel& model) {
-  std::unordered_map<std::string, std::int32_t> entry_of;
+  std::unordered_map<std::string_view, std::int32_t> entry_of;
   const std::vector<ValueEntry>& log = model.values().log();
-  for (std::size_t e = 0; e < log.size(); ++e) entry_of.emplace(log[e].name, static_cast<std::int32_t>(e));
   const std::vector<Decision>& decisions = model.plan().decisions;
+  for (std::size_t e = 0; e < log.size() && !decisions.empty(); ++e)
+    entry_of.emplace(log[e].name, static_cast<std::int32_t>(e));
   Table table(kDecisions, static_cast<std::int32_t>(decisions.size()));
   for (std::int32_t i = 0; i < table.rows(); ++i) {
     const Decision& d = decisions[at(i)];

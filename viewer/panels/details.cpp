@@ -11,13 +11,17 @@
 
 #include <QtCore/QEvent>
 #include <QtCore/QUrl>
+#include <QtGui/QTextCursor>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 namespace tapedeck::viewer {
 
 namespace {
+
+constexpr std::size_t kLinesAtOnce = 48;  // of the list of what is alive; a document lays out so many in about 3 ms
 
 std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 
@@ -81,7 +85,7 @@ std::string node_html(const PlanModel& model, NodeId n) {
   const Origin& origin = node.origin;
   std::string html = "<h3>" + escaped(node_title(graph, n)) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("doc", escaped(node.op->doc));
-  html += row("text", "<code>" + escaped(graph.node_text(n)) + "</code>");
+  html += row("text", "<code>" + escaped(node_line(model, n)) + "</code>");
   html += row("reads", joined(graph.inputs(node), [&](ValueId v) { return value_link(model, v); }));
   std::vector<ValueId> outputs;
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) outputs.push_back(v);
@@ -102,21 +106,22 @@ std::string node_html(const PlanModel& model, NodeId n) {
   return html + "</table>";
 }
 
-// All that is alive while a node runs, largest first, and the total: the height of the curve. A line each, because a document
-// lays out lines faster than the rows of a table.
-std::string alive_html(const PlanModel& model, NodeId n) {
-  if (n == kNone) return {};
+// Lines of the list of what is alive: no table, because a document lays out lines faster than rows.
+std::string alive_lines(const PlanModel& model, std::span<const PlanRect> rects) {
   std::string lines;
-  std::int64_t total = 0;
-  const std::vector<PlanRect> alive = model.alive(n);
-  for (const PlanRect& rect : alive) {
-    total += rect.bytes;
-    lines += "<br>" + human_bytes(rect.bytes) + " &nbsp;" + swatch(rect.role) + " &nbsp;" +
+  for (const PlanRect& rect : rects)
+    lines += (lines.empty() ? "" : "<br>") + human_bytes(rect.bytes) + " &nbsp;" + swatch(rect.role) + " &nbsp;" +
              (rect.value == kNone ? "of " + node_link(model.graph(), rect.node) : value_link(model, rect.value));
-  }
+  return lines;
+}
+
+// The total of what is alive, which is the height of the curve, and the largest of it.
+std::string alive_html(const PlanModel& model, NodeId n, std::span<const PlanRect> alive) {
+  std::int64_t total = 0;
+  for (const PlanRect& rect : alive) total += rect.bytes;
   return "<h4><span title='" + escaped(explain_term("alive")) + "'>Alive at the peak</span>, " + node_link(model.graph(), n) +
-         "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " + exact_bytes(total) + "</b>" + lines +
-         "</p>";
+         "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " + exact_bytes(total) + "</b><br>" +
+         alive_lines(model, alive.first(std::min(alive.size(), kLinesAtOnce))) + "</p>";
 }
 
 std::string plan_html(const PlanModel& model) {
@@ -137,7 +142,7 @@ std::string plan_html(const PlanModel& model) {
     html += row("infeasible",
                 "<span style='color:" + html_colour(colours::kProblem) + "'>" + escaped(plan.infeasible_reason) + "</span>");
   html += "</table>";
-  return html + alive_html(model, model.peak_node());
+  return html;
 }
 
 }  // namespace
@@ -154,6 +159,7 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
             else
               session_.select_node(id);
           }));
+  connect(&more_, &QTimer::timeout, this, guarded(this, [this] { add_lines(); }));
   session_.attach(this);
   fill();
 }
@@ -165,6 +171,23 @@ void DetailsPanel::changeEvent(QEvent* event) {
   if (event->type() != QEvent::PaletteChange) return;
   shown_model_ = 0;  // the text has the colours of the theme before
   fill();
+}
+
+void DetailsPanel::closed() {
+  more_.stop();
+  clear();
+}
+
+void DetailsPanel::add_lines() {
+  const std::size_t end = std::min(alive_.size(), listed_ + kLinesAtOnce);
+  if (listed_ < end && session_.model() != nullptr) {
+    QTextCursor at(document());
+    at.movePosition(QTextCursor::End);
+    at.insertBlock();
+    at.insertHtml(QString::fromStdString(alive_lines(*session_.model(), std::span(alive_).subspan(listed_, end - listed_))));
+  }
+  listed_ = end;
+  if (listed_ == alive_.size()) more_.stop();
 }
 
 void DetailsPanel::fill() {
@@ -180,8 +203,18 @@ void DetailsPanel::fill() {
   std::string html;
   if (now.value != kNone) html += value_html(*model, now.value);
   if (now.node != kNone) html += node_html(*model, now.node);
-  if (html.empty()) html = plan_html(*model);
+  alive_.clear();
+  listed_ = kLinesAtOnce;
+  if (html.empty()) {
+    html = plan_html(*model);
+    if (model->peak_node() != kNone) alive_ = model->alive(model->peak_node());
+    if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
+  }
   setHtml(QString::fromStdString(html));
+  if (listed_ < alive_.size())
+    more_.start(0);
+  else
+    more_.stop();
 }
 
 }  // namespace tapedeck::viewer

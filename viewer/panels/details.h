@@ -3,7 +3,10 @@
 
 #include <tapedeck/viewer/model/session.h>
 
+#include <QtCore/QTimer>
 #include <QtWidgets/QTextBrowser>
+
+#include <vector>
 
 namespace tapedeck::viewer {
 
@@ -14,7 +17,7 @@ class DetailsPanel : public QTextBrowser, public Observer {
   ~DetailsPanel() override;
 
   void opened() override { fill(); }
-  void closed() override { clear(); }
+  void closed() override;
   void selection_changed() override { fill(); }
   void plan_changed() override { fill(); }
 
@@ -23,10 +26,15 @@ class DetailsPanel : public QTextBrowser, public Observer {
 
  private:
   void fill();
+  void add_lines();
 
   Session& session_;
   std::uint64_t shown_model_ = 0;  // hovering does not change this panel
   Selection shown_;
+  // What is alive at the peak. A long list is written in parts, so that the window does not wait for all of it.
+  std::vector<PlanRect> alive_;
+  std::size_t listed_ = 0;
+  QTimer more_;
 };
 
 }  // namespace tapedeck::viewer

@@ -47,12 +47,16 @@ class Cutter : public QStyledItemDelegate {
   const TableLayout& layout_;
 };
 
-// A tree view copies one cell by itself; this one copies what the panel says.
+// A tree view copies one cell by itself; this one copies what the panel says. It also says when the mouse leaves.
 class View : public QTreeView {
  public:
-  explicit View(std::function<void()> copy) : copy_(std::move(copy)) {}
+  View(std::function<void()> copy, std::function<void()> left) : copy_(std::move(copy)), left_(std::move(left)) {}
 
  protected:
+  bool viewportEvent(QEvent* event) override {
+    if (event->type() == QEvent::Leave) left_();
+    return QTreeView::viewportEvent(event);
+  }
   void keyPressEvent(QKeyEvent* event) override {
     if (!event->matches(QKeySequence::Copy)) return QTreeView::keyPressEvent(event);
     copy_();
@@ -60,7 +64,7 @@ class View : public QTreeView {
   }
 
  private:
-  std::function<void()> copy_;
+  std::function<void()> copy_, left_;
 };
 
 }  // namespace
@@ -71,11 +75,12 @@ TablePanel::TablePanel(TableId id, Session& session, QWidget* parent)
       session_(session),
       rows_(new TableRows(id, this)),
       field_(new FilterField(layout_of(id), [this] { refill(); })),
-      view_(new View([this] { copy(); })),
+      view_(new View([this] { copy(); }, [&session] { session.hover(kNone); })),
       totals_(new QLabel) {
   make_view();
   totals_->setTextFormat(Qt::PlainText);
   totals_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  totals_->setWordWrap(true);  // a long line must not make the panel wider
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(field_);
@@ -99,6 +104,7 @@ void TablePanel::make_view() {
   view_->setIconSize(QSize(10, 10));
   view_->setSelectionMode(QAbstractItemView::ExtendedSelection);
   view_->setContextMenuPolicy(Qt::CustomContextMenu);
+  view_->setMouseTracking(true);
   QHeaderView* header = view_->header();
   const auto last = std::find_if(layout.columns.rbegin(), layout.columns.rend(), [](const Column& c) { return c.shown; });
   header->setStretchLastSection(!is_number(last->kind));  // a number far from its neighbours is hard to read
@@ -121,6 +127,8 @@ void TablePanel::make_view() {
           }));
   connect(header, &QHeaderView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { column_menu(at); }));
   connect(view_, &QTreeView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { row_menu(at); }));
+  connect(view_, &QTreeView::entered, this,
+          guarded(this, [this](const QModelIndex& index) { session_.hover(ids_at(index.row()).value); }));
   connect(view_, &QTreeView::activated, this, guarded(this, [this] { session_.fit_selection(); }));
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           guarded(this, [this](const QModelIndex& now, const QModelIndex&) {

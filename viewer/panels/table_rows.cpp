@@ -1,6 +1,7 @@
 #include <tapedeck/viewer/panels/table_rows.h>
 
 #include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/glossary.h>
 #include <tapedeck/viewer/model/tables.h>
 
@@ -86,7 +87,7 @@ QVariant TableRows::data(const QModelIndex& index, int role) const {
     return qt(colours::kBudget);
   if (role != Qt::ToolTipRole) return {};
   if (column.kind == ColumnKind::bytes) return tooltip_of(shown->exact(index.column(), row) + " bytes");
-  if (ids.node != kNone) return tooltip_of(model_->graph().node_text(ids.node));
+  if (ids.node != kNone) return tooltip_of(node_line(*model_, ids.node));
   return tooltip_of(shown->shown(index.column(), row));
 }
 
