@@ -26,8 +26,9 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kLargeWidth = 1100, kLargeHeight = 650;  // a smaller window has all docks as tabs
-constexpr double kTabShare = 0.34;                     // of the height of a small window
+constexpr int kLargeWidth = 1100, kLargeHeight = 650;    // a smaller window has all docks as tabs
+constexpr int kTabHeight = 200;                          // of the tabs in a small window
+constexpr double kLeastShare = 0.34, kMostShare = 0.45;  // but at least and at most these shares of its height
 
 int scaled(int length) { return qRound(length * look_in_use().scale); }
 
@@ -73,7 +74,8 @@ void MainWindow::place_as_tabs() {
   if (first == nullptr) return;
   first->show();
   first->raise();
-  resizeDocks({first}, {static_cast<int>(height() * kTabShare)}, Qt::Vertical);
+  const int least = static_cast<int>(height() * kLeastShare), most = static_cast<int>(height() * kMostShare);
+  resizeDocks({first}, {std::clamp(scaled(kTabHeight), least, most)}, Qt::Vertical);
 }
 
 void MainWindow::place_around() {

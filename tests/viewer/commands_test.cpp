@@ -182,13 +182,13 @@ TEST_F(CommandWindow, ThePaletteIsMovedThroughByArrowsAndClosedByEscape) {
   for (int i = 0; i < 3; ++i) press(Qt::Key_Down);
   press(Qt::Key_Up);
   EXPECT_EQ(palette_list()->indexOfTopLevelItem(palette_list()->currentItem()), 2);
-  const std::string before = state();
   type(window, "no such command");
   EXPECT_EQ(palette_list()->topLevelItemCount(), 0);
   press(Qt::Key_Return);  // nothing to run
   EXPECT_NE(open_palette(window), nullptr);
   press(Qt::Key_Escape);
   EXPECT_EQ(open_palette(window), nullptr);
+  EXPECT_EQ(window.focusWidget(), &window.memory_canvas());
   EXPECT_EQ(window.session().selection().value, value("h5"));  // Esc did not clear the selection
 }
 
