@@ -7,6 +7,7 @@
 #include <tapedeck/viewer/model/fuzzy.h>
 #include <tapedeck/viewer/window.h>
 
+#include <QtCore/QPointer>
 #include <QtGui/QKeyEvent>
 #include <QtWidgets/QFrame>
 #include <QtWidgets/QHeaderView>
@@ -50,7 +51,7 @@ QTreeWidgetItem* make_item(const Command& command) {
 
 class Palette : public QFrame {
  public:
-  explicit Palette(MainWindow& window) : QFrame(&window), window_(window) {
+  explicit Palette(MainWindow& window) : QFrame(&window), window_(window), before_(window.focusWidget()) {
     setObjectName(QStringLiteral("palette"));
     setAttribute(Qt::WA_DeleteOnClose);
     setFrameShape(QFrame::StyledPanel);
@@ -109,7 +110,7 @@ class Palette : public QFrame {
     int row = list_->indexOfTopLevelItem(list_->currentItem());
     switch (key.key()) {
       case Qt::Key_Escape:
-        close();
+        leave();
         return true;
       case Qt::Key_Return:
       case Qt::Key_Enter:
@@ -139,11 +140,18 @@ class Palette : public QFrame {
     if (item == nullptr) return;
     const Command* command = find_command(item->data(0, Qt::UserRole).toString().toStdString());
     MainWindow& window = window_;
-    close();  // first, because the command may give the focus to a widget
+    leave();  // first, because the command may give the focus to a widget
     command->run(window);
   }
 
+  // Gives the focus back and closes.
+  void leave() {
+    if (before_) before_->setFocus();
+    close();
+  }
+
   MainWindow& window_;
+  QPointer<QWidget> before_;  // had the focus when the palette was opened
   QLineEdit* line_;
   QTreeWidget* list_;
 };

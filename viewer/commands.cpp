@@ -102,7 +102,7 @@ Commands look_commands() {
   return table;
 }
 
-// One command for each panel of the table of panels.
+// One command for each panel of the table of panels, and two that walk through them.
 Commands panel_commands() {
   Commands table;
   for (const Panel& panel : all_panels()) {
@@ -115,6 +115,10 @@ Commands panel_commands() {
       command.checked = [name](const W& w) { return w.panel_is_open(name); };
     table.push_back(std::move(command));
   }
+  table.push_back({"panel.next", "Next panel", "F6", "Give the keyboard to the next panel that can be seen.",
+                   [](W& w) { w.step_panel(1); }, true});
+  table.push_back({"panel.previous", "Previous panel", "Shift+F6", "Give the keyboard to the panel before.",
+                   [](W& w) { w.step_panel(-1); }});
   return table;
 }
 

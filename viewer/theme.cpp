@@ -1,12 +1,15 @@
 #include <tapedeck/viewer/theme.h>
 
 #include <QtGui/QFontDatabase>
+#include <QtGui/QPainter>
 #include <QtGui/QPalette>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QProxyStyle>
 #include <QtWidgets/QStyleFactory>
+#include <QtWidgets/QStyleOptionComplex>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -29,6 +32,15 @@ class ScaledStyle : public QProxyStyle {
   int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
     const int length = QProxyStyle::pixelMetric(metric, option, widget);
     return length > 1 ? std::max(1, qRound(length * scale_)) : length;
+  }
+  // Fusion's own frame cannot be seen on dark grounds.
+  void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option, QPainter* painter,
+                          const QWidget* widget) const override {
+    QProxyStyle::drawComplexControl(control, option, painter, widget);
+    if (control != CC_SpinBox) return;
+    painter->setPen(qt(colours::kEdge));
+    painter->setBrush(Qt::NoBrush);
+    painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
   }
 
  private:
@@ -61,14 +73,15 @@ QString sheet() {
       "QToolTip { color: $text; background: $panel; border: 1px solid $frame; }"
       "QHeaderView::section { background: $panel; color: $faint; border: 0; border-right: 1px solid $edge; padding: $3px $6px; "
       "}"
-      "QTreeView, QTextBrowser, QTreeWidget, #palette { border: 1px solid $edge; }"
+      "QTreeView, QTextBrowser, QTreeWidget, QLineEdit, #palette { border: 1px solid $edge; }"
+      "#palette { background: $window; }"
       "QDockWidget::title { background: $panel; padding: $4px $8px; }"
       "QStatusBar::item { border: 0; }"
       "QMainWindow::separator { background: $separator; width: $4px; height: $4px; }");
   for (int pixels : {3, 4, 6, 8}) text.replace(QStringLiteral("$%1px").arg(pixels), QStringLiteral("%1px").arg(scaled(pixels)));
-  const std::pair<const char*, Colour> names[] = {{"$text", colours::kText},   {"$panel", colours::kPanel},
-                                                  {"$frame", colours::kFrame}, {"$faint", colours::kFaint},
-                                                  {"$edge", colours::kEdge},   {"$separator", colours::kSeparator}};
+  const std::pair<const char*, Colour> names[] = {
+      {"$window", colours::kWindow}, {"$text", colours::kText}, {"$panel", colours::kPanel},        {"$frame", colours::kFrame},
+      {"$faint", colours::kFaint},   {"$edge", colours::kEdge}, {"$separator", colours::kSeparator}};
   for (const auto& [name, colour] : names) text.replace(QString::fromLatin1(name), QString::fromStdString(html_colour(colour)));
   return text;
 }
@@ -84,10 +97,10 @@ QFont font_of(const QApplication& app) {
 
 void apply_look(QApplication& app, const Look& look) {
   static bool first = true;
-  const double before = in_use.scale;
-  in_use = {look.theme, std::clamp(look.scale, kLeastScale, kMostScale)};
+  const Look before = std::exchange(in_use, {look.theme, std::clamp(look.scale, kLeastScale, kMostScale)});
+  if (!first && before == in_use) return;
   use_theme(in_use.theme);
-  if (first || before != in_use.scale) app.setStyle(new ScaledStyle(in_use.scale));
+  if (first || before.scale != in_use.scale) app.setStyle(new ScaledStyle(in_use.scale));
   first = false;
   app.setPalette(palette());
   app.setFont(font_of(app));

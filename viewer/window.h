@@ -78,6 +78,7 @@ class MainWindow : public QMainWindow, public Observer {
   void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
   void toggle_panel(const std::string& name);  // hides it if it can be seen; the panel in the centre gets the focus
   bool panel_is_open(const std::string& name) const;
+  void step_panel(int by);  // gives the focus to a panel further in the table, of those that can be seen
   void set_look(const Look& look);
 
   Session& session() { return session_; }

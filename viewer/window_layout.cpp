@@ -26,10 +26,24 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kLargeWidth = 1100, kLargeHeight = 650;  // a smaller window has all docks as tabs
-constexpr double kTabShare = 0.34;                     // of the height of a small window
+constexpr int kLargeWidth = 1100, kLargeHeight = 650;    // a smaller window has all docks as tabs
+constexpr int kTabHeight = 200;                          // of the tabs in a small window
+constexpr double kLeastShare = 0.34, kMostShare = 0.45;  // but at least and at most these shares of its height
 
 int scaled(int length) { return qRound(length * look_in_use().scale); }
+
+bool has_focus(const QWidget& panel) {
+  const QWidget* focus = QApplication::focusWidget();
+  return focus != nullptr && (focus == &panel || panel.isAncestorOf(focus));
+}
+
+// The panel, or its first part that takes the keyboard.
+QWidget* first_with_keys(QWidget* panel) {
+  if (panel->focusPolicy() != Qt::NoFocus) return panel;
+  for (QWidget* child : panel->findChildren<QWidget*>())
+    if (child->focusPolicy() == Qt::StrongFocus && child->isEnabled()) return child;
+  return panel;
+}
 
 }  // namespace
 
@@ -73,7 +87,8 @@ void MainWindow::place_as_tabs() {
   if (first == nullptr) return;
   first->show();
   first->raise();
-  resizeDocks({first}, {static_cast<int>(height() * kTabShare)}, Qt::Vertical);
+  const int least = static_cast<int>(height() * kLeastShare), most = static_cast<int>(height() * kMostShare);
+  resizeDocks({first}, {std::clamp(scaled(kTabHeight), least, most)}, Qt::Vertical);
 }
 
 void MainWindow::place_around() {
@@ -146,6 +161,17 @@ void MainWindow::toggle_panel(const std::string& name) {
 bool MainWindow::panel_is_open(const std::string& name) const {
   const OpenPanel& open = panel(name);
   return open.dock == nullptr || !open.dock->isHidden();
+}
+
+void MainWindow::step_panel(int by) {
+  std::vector<QWidget*> seen;
+  for (const OpenPanel& open : panels_)
+    if (open.widget->isVisible() && !open.widget->visibleRegion().isEmpty()) seen.push_back(open.widget);
+  if (seen.empty()) return;
+  const auto at = std::find_if(seen.begin(), seen.end(), [](const QWidget* panel) { return has_focus(*panel); });
+  const auto count = std::ssize(seen);
+  const auto from = at != seen.end() ? at - seen.begin() : by > 0 ? count - 1 : 0;
+  first_with_keys(seen[static_cast<std::size_t>((from + by + count) % count)])->setFocus(Qt::ShortcutFocusReason);
 }
 
 void MainWindow::set_look(const Look& look) {

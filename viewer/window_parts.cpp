@@ -40,7 +40,7 @@ void MainWindow::make_status_bar() {
   statusBar()->addWidget(message_, 1);
   for (const char* name : {"peak", "lower bound", "floor", "budget", "recompute", "renderer"}) {
     auto* label = new QLabel;
-    label->setContentsMargins(8, 0, 8, 0);
+    label->setContentsMargins(4, 0, 4, 0);
     label->setToolTip(tooltip_of(explain_term(name)));
     statusBar()->addPermanentWidget(label);
     numbers_.emplace_back(name, label);

@@ -87,9 +87,14 @@ class CommandWindow : public Window {
     for (const auto* dialog : window.findChildren<QDialog*>())
       if (dialog->isVisible()) text += " dialog " + dialog->windowTitle().toStdString();
     if (open_palette(window) != nullptr) text += " palette";
-    QWidget* focus = window.focusWidget();
-    text += std::string(" focus ") + (focus != nullptr ? focus->metaObject()->className() : "none");
-    return text;
+    return text + " focus " + focused_panel();
+  }
+  std::string focused_panel() const {
+    for (const Panel& panel : all_panels()) {
+      const QWidget* widget = window.panel(panel.name).widget;
+      if (widget == window.focusWidget() || widget->isAncestorOf(window.focusWidget())) return panel.name;
+    }
+    return "none";
   }
 
   // Runs a command as a person does: by its first key, or by the palette if it has none.
@@ -167,7 +172,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     if (QWidget* palette = open_palette(window)) palette->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
     window.set_look({});
-    if (command.id.starts_with("panel.")) window.show_panel(command.id.substr(6));
+    if (find_panel(command.id.substr(6)) != nullptr) window.show_panel(command.id.substr(6));
   }
 }
 
@@ -208,13 +213,13 @@ TEST_F(CommandWindow, ThePaletteIsMovedThroughByArrowsAndClosedByEscape) {
   for (int i = 0; i < 3; ++i) press(Qt::Key_Down);
   press(Qt::Key_Up);
   EXPECT_EQ(palette_list()->indexOfTopLevelItem(palette_list()->currentItem()), 2);
-  const std::string before = state();
   type(window, "no such command");
   EXPECT_EQ(palette_list()->topLevelItemCount(), 0);
   press(Qt::Key_Return);  // nothing to run
   EXPECT_NE(open_palette(window), nullptr);
   press(Qt::Key_Escape);
   EXPECT_EQ(open_palette(window), nullptr);
+  EXPECT_EQ(window.focusWidget(), &window.memory_canvas());
   EXPECT_EQ(window.session().selection().value, value("h5"));  // Esc did not clear the selection
 }
 
@@ -248,6 +253,20 @@ TEST_F(CommandWindow, ATextFieldAndATableKeepTheirKeys) {
   EXPECT_EQ(window.session().view, before);
   type(window, "h");  // not a key of the table
   EXPECT_NE(window.session().view, before);
+}
+
+TEST_F(CommandWindow, TheKeyboardReachesEveryPanelThatCanBeSeen) {
+  std::vector<std::string> seen;
+  for (const Panel& panel : all_panels())
+    if (!window.panel(panel.name).widget->visibleRegion().isEmpty()) seen.push_back(panel.name);
+  ASSERT_GE(seen.size(), 4u);
+  EXPECT_EQ(focused_panel(), seen[0]);
+  for (std::size_t i = 1; i <= seen.size(); ++i) {
+    press(Qt::Key_F6);
+    EXPECT_EQ(focused_panel(), seen[i % seen.size()]);
+  }
+  press(QKeyCombination(Qt::ShiftModifier, Qt::Key_F6));
+  EXPECT_EQ(focused_panel(), seen.back());
 }
 
 TEST_F(CommandWindow, BackAndForwardGoThroughTheViews) {

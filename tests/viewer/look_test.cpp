@@ -10,6 +10,7 @@
 #include <QtGui/QDropEvent>
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QHeaderView>
+#include <QtWidgets/QMenu>
 
 namespace tapedeck::viewer {
 namespace {
@@ -159,6 +160,27 @@ TEST(RecentFiles, AreAbsolutePathsWithoutDuplicates) {
   for (int i = 0; i < 20; ++i) remember_recent_file("/x/" + std::to_string(i));
   EXPECT_EQ(recent_files().size(), 9);
   EXPECT_EQ(recent_files()[0], QStringLiteral("/x/19"));
+  user_settings().remove(QStringLiteral("recent"));
+}
+
+TEST(RecentFiles, TheMenuOpensThemAgain) {
+  Folder folder;
+  const std::string first = folder.write("a.graph", training_graph(3)), second = folder.write("b.graph", training_graph(4));
+  MainWindow window({Renderer::soft, "software", true});
+  for (const std::string& path : {first, second}) {
+    window.open(path);
+    window.wait_for_plan();
+  }
+  QMenu* recent = nullptr;
+  for (auto* menu : window.findChildren<QMenu*>())
+    if (menu->title() == QStringLiteral("Open recent")) recent = menu;
+  ASSERT_NE(recent, nullptr);
+  Q_EMIT recent->aboutToShow();
+  ASSERT_EQ(recent->actions().size(), 2);
+  EXPECT_EQ(recent->actions()[0]->text().toStdString(), second);
+  recent->actions()[1]->trigger();
+  window.wait_for_plan();
+  EXPECT_EQ(window.session().document()->path, first);
   user_settings().remove(QStringLiteral("recent"));
 }
 

@@ -3,13 +3,15 @@
 #include <tapedeck/viewer/theme.h>
 
 #include <gtest/gtest.h>
-#include <QtCore/QStandardPaths>
+#include <QtCore/QSettings>
+#include <QtCore/QTemporaryDir>
 #include <QtWidgets/QApplication>
 
 int main(int argc, char** argv) {
   qputenv("QT_QPA_PLATFORM", "offscreen");
   testing::InitGoogleTest(&argc, argv);
-  QStandardPaths::setTestModeEnabled(true);
+  const QTemporaryDir settings;  // the settings of the person who runs the tests stay as they are
+  QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, settings.path());
   tapedeck::viewer::Application app(argc, argv);
   tapedeck::viewer::apply_look(app, {});
   return RUN_ALL_TESTS();
