@@ -54,7 +54,7 @@ class Ways {
       callable();
       graphs();
       planted();
-      plans();
+      if (harness_.plans) plans();
       passes();
       text();
       if (harness_.files) file();
@@ -198,6 +198,11 @@ class Ways {
   }
 
   void passes() {
+    if (harness_.plans) without_each_pass();
+    random_orders();
+  }
+
+  void without_each_pass() {
     std::uint64_t turn = 0;
     const std::uint64_t full = (harness_.seed + graph().nodes.size()) % legal_passes().size();
     for (const NamedPass& pass : legal_passes()) {
@@ -206,6 +211,9 @@ class Ways {
       const Variable off(pass.name);
       planned_replay(graph(), {.find_floor = turn++ == full});
     }
+  }
+
+  void random_orders() {
     std::mt19937_64 random(harness_.seed);
     for (int k = 0; k < harness_.orders; ++k) {
       Graph g = graph();

@@ -34,6 +34,7 @@ struct Harness {
   std::uint64_t seed = 1;
   int orders = 8;  // number of random orders of the passes to try
   bool files = true;
+  bool plans = true;  // false: without the ways "planned", "budgets" and "each pass left out", which take most of the time
   std::vector<NamedPass> planted = {};  // wrong passes to run and check beside the real ones; the harness must find them
 };
 

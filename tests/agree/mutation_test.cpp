@@ -54,7 +54,7 @@ struct Planted {
 class Mutation : public ::testing::TestWithParam<Planted> {};
 
 TEST_P(Mutation, IsCaughtAndShrunk) {
-  Harness harness{.orders = 0, .files = false};
+  Harness harness{.orders = 0, .files = false, .plans = false};
   harness.planted.push_back({GetParam().name, GetParam().run});
   const Fails caught = [&](const RandomProgram& p) {
     const Verdict verdict = check_agreement(builder_of(p), harness);
