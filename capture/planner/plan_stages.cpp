@@ -144,6 +144,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
   plan.unchanged_state = unchanged_state(captured_, plan.graph);
   plan.level = options_.level;
   plan.asked = asked_;
+  plan.asked.strategy = strategy_name(strategy);
 
   // Bound: say how much less another plan that fits could cost.
   bounds_.note(&plan);

@@ -51,6 +51,7 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.feasible, b.feasible);
   EXPECT_EQ(a.infeasible_reason, b.infeasible_reason);
   EXPECT_EQ(a.level, b.level);
+  EXPECT_TRUE(a.asked == b.asked);
   EXPECT_EQ(a.strategy, b.strategy);
   EXPECT_EQ(a.alignment, b.alignment);
   EXPECT_EQ(a.budget_bytes, b.budget_bytes);

@@ -1,6 +1,7 @@
 // Tests plans as JSON: every field is read back unchanged, and impossible numbers are refused.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/file/plan_json.h>
+#include <tapedeck/capture/planner/asked_options.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -41,6 +42,8 @@ class RandomPlan {
     p.infeasible_reason = text();
     p.level = static_cast<OptimizationLevel>(below(3));
     p.strategy = text();
+    p.asked = {text(), below(2) == 1, {}, real(), real()};
+    for (int n = below(3); n > 0; --n) p.asked.wishes.push_back({static_cast<WishKind>(below(2)), text()});
     for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.chunk_bytes, &p.external_bytes,
                                  &p.peak_bytes, &p.lower_bound_bytes, &p.floor_bytes, &p.keep_all_peak_bytes})
       *number = wide();
@@ -145,6 +148,9 @@ TEST(PlanJson, RefusesWhatIsNoPlan) {
       {R"({"schema":"tapedeck.plan_data/1","values":[{"reason":"?"}]})", "values: [0] reason: \"?\" is no reason"},
       {R"({"schema":"tapedeck.plan_data/1","level":"most"})", "level: \"most\" is no level of optimization"},
       {R"({"schema":"tapedeck.plan_data/1","level":2})", "level: an integer where a string"},
+      {R"({"schema":"tapedeck.plan_data/1","asked":[]})", "asked: an array where an object"},
+      {R"({"schema":"tapedeck.plan_data/1","asked":{"wishes":[{"kind":"want"}]}})", "\"want\" is no kind of wish"},
+      {R"({"schema":"tapedeck.plan_data/1","asked":{"segment_us":"x"}})", "asked: segment_us: a string where a number"},
       {R"({"schema":"tapedeck.plan_data/1","values":[{"strides":[1]}]})", "strides: not 8 strides"},
       {R"({"schema":"tapedeck.plan_data/1","values":[{"strides":7}]})", "strides: not 8 strides"},
       {R"({"schema":"tapedeck.plan_data/1","output_slots":[[]]})", "output_slots: [0] not a type"},
@@ -166,6 +172,38 @@ TEST(PlanJson, TheLevelIsStoredUnlessItIsAll) {
   EXPECT_EQ(parse_plan(plan_to_json(none), none.graph).level, OptimizationLevel::none);
   EXPECT_EQ(plan_to_json(all).find("level"), std::string::npos);
   EXPECT_EQ(parse_plan(plan_to_json(all), all.graph).level, OptimizationLevel::all);
+}
+
+// What a plan was asked for comes back with it, so that the same can be asked with another budget. What is not stated is the
+// default, and takes no bytes.
+TEST(PlanJson, WhatWasAskedComesBack) {
+  PlanOptions options;
+  options.strategy = Strategy::greedy;
+  options.ordering = Ordering::recorded;
+  options.wishes = {{WishKind::recompute, "*"}, {WishKind::keep, "*"}};
+  options.segment_us = 10;
+  options.threads = 2;
+  options.chunk_bytes = 4096;
+  options.alignment = 128;
+  options.split_phases = true;
+  options.level = OptimizationLevel::none;
+  const Plan plan = make_plan(sample_graph(), options), stored = parse_plan(plan_to_json(plan), plan.graph);
+  EXPECT_TRUE(stored.asked == plan.asked);
+  const PlanOptions again = options_asked(stored);
+  EXPECT_EQ(again.strategy, options.strategy);
+  EXPECT_EQ(again.ordering, options.ordering);
+  EXPECT_TRUE(again.wishes == options.wishes);
+  EXPECT_EQ(again.segment_us, options.segment_us);
+  EXPECT_EQ(again.threads, options.threads);
+  EXPECT_EQ(again.chunk_bytes, options.chunk_bytes);
+  EXPECT_EQ(again.alignment, options.alignment);
+  EXPECT_EQ(again.split_phases, options.split_phases);
+  EXPECT_EQ(again.level, options.level);
+  expect_same_plan(make_plan(sample_graph(), again), plan);
+  EXPECT_EQ(plan_to_json(make_plan(sample_graph())).find("asked"), std::string::npos);
+  Plan foreign = stored;
+  foreign.asked.strategy = "of another program";
+  EXPECT_THROW(options_asked(foreign), UsageError);
 }
 
 TEST(PlanJson, UnknownMembersAreSkipped) {

@@ -1,4 +1,5 @@
 // Tests that a PlanSearch answers as make_plan does, whatever it was asked before.
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -65,6 +67,34 @@ TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
   for (unsigned seed = 0; seed < 24; ++seed) {
     options.alignment = seed % 2 ? 1 : -1;
     recomputing += expect_plans_as_alone(test::there_and_back(seed), options, seed);
+  }
+  EXPECT_GT(recomputing, 60);
+}
+
+// A draft is made in a fraction of the time: its plans keep their budgets and all rules, a larger budget costs no more, and its
+// floor is at or above the floor.
+TEST(PlanSearch, ADraftHoldsItsBudgets) {
+  int recomputing = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = seed % 2 ? test::there_and_back(seed) : test::RandomProgram(seed).graph();
+    PlanSearch draft(graph, {}, SearchEffort::draft);
+    const PlanSearch full(graph);
+    EXPECT_GE(draft.floor(), full.floor());
+    EXPECT_GE(draft.keep_all_peak(), full.keep_all_peak());
+    double cost = std::numeric_limits<double>::infinity();
+    for (int i = 0; i <= 8; ++i) {
+      const std::int64_t budget = draft.floor() + (draft.keep_all_peak() - draft.floor()) * i / 8;
+      const Plan plan = draft.plan(budget);
+      EXPECT_TRUE(plan.feasible) << budget;
+      EXPECT_LE(plan.peak_bytes, budget);
+      EXPECT_LE(plan.cost_us, cost);
+      EXPECT_TRUE(check_plan(plan).empty());
+      cost = plan.cost_us;
+      recomputing += plan.recomputed_nodes > 0;
+    }
+    EXPECT_FALSE(draft.plan(draft.floor() - 1).feasible);
+    EXPECT_EQ(draft.plan(-1).recomputed_nodes, 0);
   }
   EXPECT_GT(recomputing, 60);
 }
