@@ -86,6 +86,7 @@ void MainWindow::open(const std::string& path, const Budget& budget) {
   std::optional<Plan> plan = document.plan;
   wishes_ = WishHistory(document.options.wishes);
   session_.open(std::move(document));
+  problems_.clear();
   pose_problem();
   if (plan && !budget.given()) {
     session_.set_asked_budget(plan->budget_bytes);
@@ -108,10 +109,18 @@ bool MainWindow::try_open(const std::string& path) {
   }
 }
 
+// Equal wishes are the same problem, whose search the worker may still have.
 void MainWindow::pose_problem() {
-  PlanProblem problem{session_.document()->captured, session_.document()->options};
-  problem.options.wishes = wishes_.now();
-  problem_ = std::make_shared<const PlanProblem>(std::move(problem));
+  const auto same = [&](const auto& problem) { return problem->options.wishes == wishes_.now(); };
+  const auto known = std::find_if(problems_.begin(), problems_.end(), same);
+  if (known != problems_.end()) {
+    problem_ = *known;
+  } else {
+    PlanProblem problem{session_.document()->captured, session_.document()->options};
+    problem.options.wishes = wishes_.now();
+    problem_ = std::make_shared<const PlanProblem>(std::move(problem));
+    problems_.push_back(problem_);
+  }
   session_.set_wishes(wishes_.now());
 }
 

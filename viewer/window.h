@@ -151,6 +151,7 @@ class MainWindow : public QMainWindow, public Observer {
   Budget budget_;
   WishHistory wishes_;
   std::shared_ptr<const PlanProblem> problem_;
+  std::vector<std::shared_ptr<const PlanProblem>> problems_;  // of the document, by wishes
   std::string error_;
   std::unique_ptr<PlanWorker>
       worker_;  // the last member: its destructor joins the thread before the members that the thread wakes are destroyed

@@ -202,6 +202,28 @@ TEST(PlanWorker, FillsTheArchiveAndRests) {
   EXPECT_EQ(plans.load(), so_far);
 }
 
+// A problem that was asked before comes back with its search and its plans.
+TEST(PlanWorker, AFormerProblemIsNotPreparedAgain) {
+  std::atomic<int> searches{0};
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      searches += !is_draft(work);
+                      return std::make_unique<FakeSource>();
+                    });
+  const auto first = problem(), second = problem();
+  worker.request(first, {60, -1});
+  const auto before = worker.wait();
+  worker.request(second, {60, -1});
+  ASSERT_TRUE(worker.wait());
+  worker.request(first, {60, -1});
+  const auto again = worker.wait();
+  ASSERT_TRUE(again && again->model);
+  EXPECT_EQ(again->model, before->model);
+  EXPECT_EQ(searches.load(), 2);
+  worker.request(first, {70, -1});
+  EXPECT_EQ(worker.wait()->model->plan().budget_bytes, 70);
+}
+
 TEST(PlanArchive, AnswersWithTheCheapestPlanThatFits) {
   PlanArchive archive(20);
   FakeSource source;

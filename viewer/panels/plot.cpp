@@ -213,8 +213,9 @@ bool BudgetHandle::update(const Plot& plot, Session& session) {
   session.hover(kNone);
   if (held_) {
     const double at = plot.up.low + static_cast<double>((plot.y1 - io.MousePos.y) / plot.height()) * plot.up.size();
-    session.ask_budget(std::clamp(std::llround(std::max(at, 0.0)), 0ll,
-                                  static_cast<long long>(std::max(plan.keep_all_peak_bytes, plan.peak_bytes))));
+    const std::int64_t wanted =
+        std::clamp<std::int64_t>(std::llround(std::max(at, 0.0)), 0, std::max(plan.keep_all_peak_bytes, plan.peak_bytes));
+    if (wanted != session.asked_budget()) session.ask_budget(wanted);
   } else {
     ImGui::SetTooltip("Drag to change the budget");
   }

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/engine/ir/error.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -42,8 +43,16 @@ struct PlanWorker::Request {
 
 namespace {
 
+constexpr std::size_t kMostFormer = 2;
+
 std::shared_ptr<const PlanModel> model_of(Plan plan, const PlanProblem& problem) {
   return PlanModel::of(std::move(plan), problem.options.costs, with_program_wishes(*problem.graph, problem.options.wishes));
+}
+
+// The limits of the full search are those of the graph, so that the scale of the pictures is the same for drafts.
+void take_limits(const PlanSource& full, Plan* plan) {
+  plan->keep_all_peak_bytes = full.keep_all_peak();
+  plan->floor_bytes = full.floor();
 }
 
 std::string message_of_exception() {
@@ -77,9 +86,21 @@ PlanWorker::~PlanWorker() {
 
 void PlanWorker::start(std::shared_ptr<const PlanProblem> problem) {
   if (job_ && job_->problem == problem) return;
-  if (job_) job_->cancel_draft = job_->cancel_full = true;
-  progress_ = 0;
-  job_ = std::make_shared<Job>(std::move(problem));
+  if (job_) {
+    job_->cancel_draft = job_->cancel_full = true;
+    if (job_->full) former_.push_front(job_);
+  }
+  const auto same = [&](const std::shared_ptr<Job>& job) { return job->problem == problem; };
+  const auto known = std::find_if(former_.begin(), former_.end(), same);
+  if (known != former_.end()) {
+    job_ = *known;
+    former_.erase(known);
+    job_->cancel_draft = job_->cancel_full = false;
+  } else {
+    progress_ = 0;
+    job_ = std::make_shared<Job>(std::move(problem));
+  }
+  if (former_.size() > kMostFormer) former_.pop_back();
 }
 
 std::uint64_t PlanWorker::request(std::shared_ptr<const PlanProblem> problem, const Budget& budget) {
@@ -104,6 +125,7 @@ void PlanWorker::cancel() {
   std::lock_guard lock(mutex_);
   if (job_) job_->cancel_draft = job_->cancel_full = true;
   job_.reset();
+  former_.clear();
   request_.reset();
   done_.reset();
   changed_.notify_all();
@@ -225,6 +247,7 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
   request_->drafted = true;
   if (asked.budget.bytes >= 0)
     if (auto known = job->archive.cheapest_within(asked.budget.bytes)) deliver({asked.number, std::move(known), {}, true});
+  const bool knows_limits = job->full != nullptr;  // once it is there, only this thread uses it
   lock.unlock();
   std::shared_ptr<const PlanModel> model;
   std::int64_t budget = -1;
@@ -232,7 +255,9 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
   try {
     if (!job->draft) job->draft = make_source_(*job->problem, {SearchEffort::draft, &job->cancel_draft, {}});
     budget = job->draft->bytes_of(asked.budget);
-    model = model_of(job->draft->plan(budget), *job->problem);
+    Plan plan = job->draft->plan(budget);
+    if (knows_limits) take_limits(*job->full, &plan);
+    model = model_of(std::move(plan), *job->problem);
   } catch (...) {
     failed = true;  // the full search fails too, and its error is the one to show
   }
@@ -282,19 +307,19 @@ void PlanWorker::fill_archive(std::unique_lock<std::mutex>& lock) {
   job->interruptible = true;
   lock.unlock();
   std::shared_ptr<const PlanModel> model;
+  bool failed = false;
   try {
     model = model_of(job->full->plan(budget), *job->problem);
   } catch (const Cancelled&) {
+    // A request came; this budget is planned another time.
   } catch (...) {
-    // Nobody asked for this plan, so nobody is told; the archive is full from now on.
+    failed = true;  // nobody asked for this plan, so nobody is told
   }
   lock.lock();
   job->interruptible = false;
+  if (model) job->archive.put(budget, std::move(model));
+  if (failed) job->archive.stop_filling();
   if (job != job_) return;
-  if (model)
-    job->archive.put(budget, std::move(model));
-  else if (!job->cancel_full)
-    job->archive.stop_filling();
   wake_();
 }
 

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,7 @@ class PlanWorker {
   PlanWorker(const PlanWorker&) = delete;
 
   // Asks for the plan of a problem under a budget; it replaces the request before. Problems are told apart by their address.
+  // The searches of the last few problems are kept until cancel().
   std::uint64_t request(std::shared_ptr<const PlanProblem> problem, const Budget& budget);
   // Prepares the searches of a problem, and fills its archive, without asking for a plan.
   void prepare(std::shared_ptr<const PlanProblem> problem);
@@ -81,7 +83,8 @@ class PlanWorker {
   MakeSource make_source_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<Job> job_;  // of the newest problem; null: none
+  std::shared_ptr<Job> job_;                 // of the newest problem; null: none
+  std::deque<std::shared_ptr<Job>> former_;  // problems whose search is prepared: an undone wish comes back at once
   std::unique_ptr<Request> request_;
   std::optional<Result> done_;
   std::uint64_t numbers_ = 0;
