@@ -8,6 +8,7 @@
 #include <tapedeck/capture/planner/place/ejection_search.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace tapedeck {
@@ -137,27 +138,24 @@ void Climber::gather_edges(std::int32_t i) {
   sort_edges(&ends_);
 }
 
-// Sorts the edges by place. A long list is first distributed into buckets by place, and each short bucket is then sorted.
+// Sorts the edges by place. A long list is sorted digit by digit, the least digit first.
 void Climber::sort_edges(std::vector<Edge>* edges) {
   constexpr std::size_t kFew = 200;
-  constexpr int kBits = 11;
-  const auto by_place = [](const Edge& x, const Edge& y) { return x.at < y.at; };
+  constexpr int kMostBits = 11;
   if (edges->size() < kFew) {
-    std::sort(edges->begin(), edges->end(), by_place);
+    std::sort(edges->begin(), edges->end(), [](const Edge& x, const Edge& y) { return x.at < y.at; });
     return;
   }
-  int shift = 0;
-  while ((target_ >> shift) >> kBits > 0) ++shift;
-  buckets_.assign((std::size_t{1} << kBits) + 1, 0);
-  for (const Edge& e : *edges) ++buckets_[static_cast<std::size_t>(e.at >> shift) + 1];
-  for (std::size_t k = 1; k < buckets_.size(); ++k) buckets_[k] += buckets_[k - 1];
+  const int bits = std::bit_width(static_cast<std::uint64_t>(target_));  // no edge lies above the target
+  const int digits = (bits + kMostBits - 1) / kMostBits, bits_of_digit = (bits + digits - 1) / digits;
+  const std::int64_t mask = (std::int64_t{1} << bits_of_digit) - 1;
   sorted_.resize(edges->size());
-  for (const Edge& e : *edges) sorted_[buckets_[e.at >> shift]++] = e;
-  edges->swap(sorted_);
-  std::int32_t from = 0;  // buckets_[k] now holds the end of bucket k
-  for (std::int32_t to : buckets_) {
-    if (to - from > 1) std::sort(edges->begin() + from, edges->begin() + to, by_place);
-    from = std::max(from, to);
+  for (int shift = 0; shift < bits; shift += bits_of_digit) {
+    buckets_.assign(static_cast<std::size_t>(mask) + 2, 0);
+    for (const Edge& e : *edges) ++buckets_[static_cast<std::size_t>(e.at >> shift & mask) + 1];
+    for (std::size_t k = 1; k < buckets_.size(); ++k) buckets_[k] += buckets_[k - 1];
+    for (const Edge& e : *edges) sorted_[static_cast<std::size_t>(buckets_[e.at >> shift & mask]++)] = e;
+    edges->swap(sorted_);
   }
 }
 

@@ -11,12 +11,17 @@ constexpr std::int64_t kSmall = 4;  // across the limit an operand is kept if it
 
 }  // namespace
 
-bool GiveUp::may_give_up(const Gap& gap) const {
-  return gap.value != kNone && facts_.bytes[gap.value] > 0 && facts_.can_repeat(facts_.graph->values[gap.value].node);
+// Lists of what is asked again and again: a value of the graph is a large record.
+GiveUp::GiveUp(const Facts& facts, Schedule* schedule)
+    : facts_(facts), schedule_(*schedule), planned_(facts.graph->nodes.size(), 0) {
+  for (ValueId v = 0; v < facts.graph->value_count(); ++v) {
+    maker_.push_back(facts.graph->values[v].node);
+    may_give_up_.push_back(facts.bytes[v] > 0 && facts.can_repeat(maker_.back()));
+  }
 }
 
 double GiveUp::cost_of_first(const Gap& gap) const {
-  const double cost = facts_.cost[facts_.graph->values[gap.value].node];
+  const double cost = facts_.cost[maker_[gap.value]];
   return schedule_.waits(gap.value, gap.from) ? kMoved * cost : cost;
 }
 
@@ -24,7 +29,7 @@ bool GiveUp::find(const Gap& gap, Ways ways, const Limit& limit, Recipe* recipe)
   ways_ = ways;
   limit_ = limit;
   recipe->stage = gap.to;
-  const NodeId maker = facts_.graph->values[gap.value].node;
+  const NodeId maker = maker_[gap.value];
   const bool found = make_again(maker, recipe);
   recipe->cost += cost_of_first(gap) - facts_.cost[maker];
   for (NodeId n : recipe->clones) planned_[n] = 0;
@@ -35,7 +40,7 @@ void GiveUp::apply(const Gap& gap, const Recipe& recipe) {
   for (NodeId n : recipe.clones) schedule_.add_run(recipe.stage, n);
   for (const Step& step : recipe.hoisted)
     if (schedule_.has_run(step.stage, step.node)) schedule_.remove_with_operands(step.stage, step.node);
-  schedule_.remove_if_unread(gap.from, facts_.graph->values[gap.value].node);
+  schedule_.remove_if_unread(gap.from, maker_[gap.value]);
   schedule_.refresh();
 }
 
@@ -53,7 +58,7 @@ bool GiveUp::make_again(NodeId node, Recipe* recipe) {
 bool GiveUp::have(ValueId root, Recipe* recipe) {
   const NodeId stage = recipe->stage;
   if (!facts_.in_arena(root)) return facts_.overwritten[root] >= stage;
-  const NodeId maker = facts_.graph->values[root].node;
+  const NodeId maker = maker_[root];
   if (planned_[maker]) return true;
   const Schedule::Presence at = schedule_.presence(root, stage);
   if (at.here || at.kept) return true;

@@ -49,11 +49,10 @@ struct GapOption {
 class GiveUp {
  public:
   // Both outlive it.
-  GiveUp(const Facts& facts, Schedule* schedule)
-      : facts_(facts), schedule_(*schedule), planned_(facts.graph->nodes.size(), 0) {}
+  GiveUp(const Facts& facts, Schedule* schedule);
 
   // Whether the value of the gap may be made again at the end of the gap.
-  bool may_give_up(const Gap& gap) const;
+  bool may_give_up(const Gap& gap) const { return gap.value != kNone && may_give_up_[gap.value]; }
 
   // The cost of running the value's own node at the end of the gap: less than a recipe costs where operands must be made again.
   double cost_of_first(const Gap& gap) const;
@@ -76,7 +75,9 @@ class GiveUp {
   Schedule& schedule_;
   Ways ways_{};  // of the recipe being made
   Limit limit_;
-  std::vector<char> planned_;  // by node: in the recipe being made
+  std::vector<char> planned_;      // by node: in the recipe being made
+  std::vector<NodeId> maker_;      // by value
+  std::vector<char> may_give_up_;  // by value: it has bytes, and its maker may run again
   std::int64_t costed_ = 0;
 };
 

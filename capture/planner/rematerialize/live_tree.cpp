@@ -47,18 +47,20 @@ void LiveTree::add(NodeId first, NodeId last, std::int64_t bytes) {
   combine_above(left);
 }
 
-std::int64_t LiveTree::most_below(std::size_t i, std::size_t first, std::size_t last, std::size_t low, std::size_t high) const {
-  if (first <= low && high <= last) return entries_[i].most;
-  const std::size_t middle = (low + high) / 2;
-  std::int64_t most = kNoStage;
-  if (first <= middle) most = std::max(most, most_below(2 * i, first, last, low, middle));
-  if (last > middle) most = std::max(most, most_below(2 * i + 1, first, last, middle + 1, high));
-  return most + entries_[i].added;
-}
-
+// Goes up from both ends of the range, as add() does. What was added to an entry above counts for all stages below it.
 std::int64_t LiveTree::most(NodeId first, NodeId last) const {
   if (first > last) return 0;
-  return most_below(1, static_cast<std::size_t>(first), static_cast<std::size_t>(last), 0, leaves_ - 1);
+  std::size_t l = leaves_ + static_cast<std::size_t>(first), r = leaves_ + static_cast<std::size_t>(last);
+  std::int64_t left = entries_[l].most, right = entries_[r].most;
+  for (; l / 2 != r / 2; l /= 2, r /= 2) {
+    if (l % 2 == 0) left = std::max(left, entries_[l + 1].most);
+    if (r % 2 == 1) right = std::max(right, entries_[r - 1].most);
+    left += entries_[l / 2].added;
+    right += entries_[r / 2].added;
+  }
+  std::int64_t most = std::max(left, right);
+  for (l /= 2; l > 0; l /= 2) most += entries_[l].added;
+  return most;
 }
 
 std::int64_t LiveTree::at(NodeId stage) const { return most(stage, stage); }

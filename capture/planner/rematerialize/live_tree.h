@@ -33,7 +33,6 @@ class LiveTree {
   };
   void combine(std::size_t i);
   void combine_above(std::size_t i);
-  std::int64_t most_below(std::size_t i, std::size_t first, std::size_t last, std::size_t low, std::size_t high) const;
 
   std::size_t leaves_ = 1;
   std::vector<Entry> entries_;  // entry 1 is the root, leaves from leaves_ on
