@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -47,9 +48,11 @@ int expect_plans_as_alone(const Graph& graph, const PlanOptions& options, unsign
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   int recomputing = 0;
   PlanSearch search(graph, options);
+  std::map<std::int64_t, Plan> plans;  // some budgets are asked for twice
   for (const std::int64_t budget : budgets_of(search, seed)) {
     SCOPED_TRACE(testing::Message() << "budget " << budget);
-    const Plan alone = plan_alone(graph, options, budget);
+    if (!plans.count(budget)) plans[budget] = plan_alone(graph, options, budget);
+    const Plan& alone = plans[budget];
     expect_equal(search.plan(budget), alone);
     EXPECT_EQ(search.floor(), alone.floor_bytes);
     EXPECT_EQ(search.keep_all_peak(), alone.keep_all_peak_bytes);
@@ -58,17 +61,23 @@ int expect_plans_as_alone(const Graph& graph, const PlanOptions& options, unsign
   return recomputing;
 }
 
+#ifdef TAPEDECK_SANITIZED
+constexpr unsigned kSeeds = 4;  // this build is several times as slow; the release build runs all seeds
+#else
+constexpr unsigned kSeeds = 12;
+#endif
+
 TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
   int recomputing = 0;
-  for (unsigned seed = 0; seed < 12; ++seed)
+  for (unsigned seed = 0; seed < kSeeds; ++seed)
     recomputing += expect_plans_as_alone(test::RandomProgram(seed).graph(), {}, seed) +
                    expect_plans_as_alone(test::RandomGraph(seed).make(24), {}, seed);
   PlanOptions options;
-  for (unsigned seed = 0; seed < 24; ++seed) {
+  for (unsigned seed = 0; seed < 2 * kSeeds; ++seed) {
     options.alignment = seed % 2 ? 1 : -1;
     recomputing += expect_plans_as_alone(test::there_and_back(seed), options, seed);
   }
-  EXPECT_GT(recomputing, 60);
+  EXPECT_GT(recomputing, static_cast<int>(5 * kSeeds));
 }
 
 // A draft is made in a fraction of the time: its plans keep their budgets and all rules, a larger budget costs no more, and its

@@ -1,5 +1,6 @@
 // Tests the language models of the zoo: numbers of parameters against arithmetic by hand, properties of the models, and
 // replays against eager runs.
+#include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/model_registry.h>
@@ -55,8 +56,7 @@ int count_nodes(const Graph& g, const std::string& op) {
   return count;
 }
 
-void expect_replay_is_eager(const Captured& captured, const PlanOptions& options) {
-  const Plan plan = make_plan(captured.graph, options);
+void expect_replay_is_eager(const Captured& captured, const Plan& plan) {
   ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
   Executor executor(plan);
   std::vector<Tensor> state = captured.state;
@@ -113,8 +113,9 @@ TEST(ZooLanguage, AllRecordAtTheirDefaultSizeWithoutData) {
 TEST(ZooLanguage, SmallOnesReplayAsTheyRunEagerly) {
   for (const Small& s : kSmall) {
     const Captured captured = record(s.model, s.options);
-    expect_replay_is_eager(captured, {});
-    expect_replay_is_eager(captured, {.budget = make_plan(captured.graph).floor_bytes});
+    expect_replay_is_eager(captured, make_plan(captured.graph, {.find_floor = false}));
+    PlanSearch search(captured.graph);
+    expect_replay_is_eager(captured, search.plan(search.floor()));
   }
 }
 
@@ -122,7 +123,8 @@ TEST(ZooLanguage, HalfPrecisionReplaysToo) {
   for (const Small& s : kSmall) {
     ModelOptions options = s.options;
     options.dtype = "bf16";
-    expect_replay_is_eager(record(s.model, options), {});
+    const Captured captured = record(s.model, options);
+    expect_replay_is_eager(captured, make_plan(captured.graph, {.find_floor = false}));
   }
 }
 

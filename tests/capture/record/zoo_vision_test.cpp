@@ -1,6 +1,7 @@
 // Tests the vision models of the zoo: published numbers of parameters, options that change the graph, and replays of small
 // models against eager runs, bit for bit.
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/tests/capture/replay_check.h>
@@ -91,7 +92,8 @@ void expect_replay_is_eager(const char* model, const ModelOptions& options) {
   const Captured c = record_model(*find_model(model), options);
   const EagerResult eager = run_eagerly(c.graph, c.inputs, c.state);
   EXPECT_TRUE(std::isfinite(eager.outputs[0].item()));
-  const Plan plan = make_plan(c.graph, {.budget = make_plan(c.graph).floor_bytes});
+  PlanSearch search(c.graph);
+  const Plan plan = search.plan(search.floor());
   ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
   EXPECT_EQ(check_plan(plan), std::vector<std::string>{});
   Executor executor(plan, {.threads = 2});

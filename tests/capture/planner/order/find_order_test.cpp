@@ -8,6 +8,7 @@
 #include <tapedeck/capture/planner/order/list_schedules.h>
 #include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/set_search.h>
+#include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
@@ -347,15 +348,14 @@ TEST(Order, PlansAreNoWorseThanInTheRecordedOrder) {
 TEST(Order, BudgetsStayMonotoneDownToTheFloor) {
   for (unsigned seed = 0; seed < 80; ++seed) {
     const Graph graph = test::RandomProgram(seed, 60).graph();
-    const Plan all = make_plan(graph);
+    PlanSearch search(graph);
+    const std::int64_t floor = search.floor(), peak = search.keep_all_peak();
     double cost = -1;
     std::vector<std::int64_t> budgets;
-    for (int i = 0; i <= 6; ++i) budgets.push_back(all.floor_bytes + (all.keep_all_peak_bytes - all.floor_bytes) * i / 6);
+    for (int i = 0; i <= 6; ++i) budgets.push_back(floor + (peak - floor) * i / 6);
     std::reverse(budgets.begin(), budgets.end());
     for (std::int64_t budget : budgets) {
-      PlanOptions options;
-      options.budget = budget;
-      const Plan plan = make_plan(graph, options);
+      const Plan plan = search.plan(budget);
       ASSERT_TRUE(plan.feasible) << "seed " << seed << ": " << plan.infeasible_reason;
       EXPECT_LE(plan.peak_bytes, budget) << "seed " << seed;
       EXPECT_GE(plan.cost_us, cost) << "seed " << seed;
@@ -363,10 +363,8 @@ TEST(Order, BudgetsStayMonotoneDownToTheFloor) {
       EXPECT_EQ(check_clones(plan), std::vector<std::string>{}) << "seed " << seed;
       cost = plan.cost_us;
     }
-    if (all.floor_bytes == 0) continue;
-    PlanOptions options;
-    options.budget = all.floor_bytes - 1;
-    EXPECT_FALSE(make_plan(graph, options).feasible) << "seed " << seed;
+    if (floor == 0) continue;
+    EXPECT_FALSE(search.plan(floor - 1).feasible) << "seed " << seed;
   }
 }
 

@@ -1,5 +1,6 @@
 // Tests the lower bound of cost against a search that tries every way to run a small graph, and against the plans of random
 // graphs.
+#include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/cost_bound.h>
 #include <tapedeck/engine/text/text.h>
@@ -229,9 +230,9 @@ void expect_bounds_hold(unsigned seeds, MakeGraph make, int* above_keep_all) {
     PlanOptions options;
     options.alignment = 1;
     options.place_work = 0;
+    PlanSearch search(graph, options);
     for (const double percent : {60.0, 80.0, 95.0}) {
-      options.budget_percent = percent;
-      const Plan plan = make_plan(graph, options);
+      const Plan plan = search.plan(search.bytes_of_percent(percent));
       EXPECT_FALSE(plan.bound_from.empty());
       if (!plan.feasible) continue;
       EXPECT_FALSE(plan.bound_from.starts_with("no plan fits")) << plan.bound_from;
