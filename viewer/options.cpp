@@ -60,6 +60,8 @@ std::string usage_text() {
          "Shows the memory plan of a .tape file or a .graph text: addresses x time, live bytes, nodes, decisions.\n"
          "\n"
          "  --budget SIZE|PCT%      plan under this budget (64MiB, 1.5GB; percent of the peak of keeping everything)\n"
+         "  --costs SOURCE          where microseconds come from: best, estimate, calibrated, profile (default best, as the "
+         "tool)\n"
          "  --compare FILE          two plans side by side, on the same scales; --budget then means the second\n"
          "  --shot FILE.png         render unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
@@ -113,9 +115,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {"--shot",    "--size",    "--panel",    "--budget",  "--renderer",
-                                                     "--compare", "--run",     "--theme",    "--scale",   "--export",
-                                                     "--help",    "--version", "--commands", "-platform", "-style"};
+      static const std::vector<std::string> known = {
+          "--shot",  "--size",  "--panel",  "--budget", "--renderer", "--compare",  "--run",     "--costs",
+          "--theme", "--scale", "--export", "--help",   "--version",  "--commands", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -127,7 +129,10 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->csv = value;
     else if (name == "--compare" && !value.empty())
       options->compare = value;
-    else if (name == "--run") {
+    else if (name == "--costs") {
+      if (!parse_cost_source(value, &options->costs))
+        return fail("--costs takes best, estimate, calibrated or profile, not '" + value + "'");
+    } else if (name == "--run") {
       if (!parse_commands(value, &options->run, error)) return fail("--run: " + *error);
     } else if (name == "--panel")
       options->panel = value;

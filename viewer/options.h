@@ -1,6 +1,7 @@
 // The command line of tapedeck-viewer.
 #pragma once
 
+#include <tapedeck/capture/file/file_costs.h>
 #include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/format.h>
@@ -21,6 +22,7 @@ struct Options {
   int width = 1600, height = 900;
   Budget budget;
   Renderer renderer = Renderer::automatic;
+  CostSource costs = CostSource::best;
   std::vector<const Command*> run;
   std::optional<Theme> theme;
   double scale = 0;  // 0: not given

@@ -66,6 +66,7 @@ int take_shot(const Options& options) {
     setup.renderer = choose_renderer(options.renderer == Renderer::gl ? Renderer::gl : Renderer::soft, &setup.renderer_text);
     setup.remember = false;
     setup.prepares = false;
+    setup.costs = options.costs;
     MainWindow window(setup);
     window.open(options.file, options.budget);
     window.wait_for_plan();
@@ -77,7 +78,7 @@ int take_shot(const Options& options) {
       grabbed(window, options.width, options.height);  // a command may need the size and the focus of a shown window
       window.run(options.run);
     }
-    if (!options.panel.empty() && window.panel(options.panel).picture) window.panel(options.panel).picture->finish();
+    if (!options.panel.empty()) window.finish(options.panel);
     if (!options.csv.empty()) window.write_csv(options.panel, options.csv);
     const int saved = options.shot.empty() ? kOk : save(drawn(options, window), options.shot);
     return finish(saved, window.session().model()->plan());

@@ -190,6 +190,12 @@ void MainWindow::wait_for_plan() {
 
 bool MainWindow::export_png(const std::string& path) { return grab().save(QString::fromStdString(path), "PNG"); }
 
+void MainWindow::finish(const std::string& name) {
+  const OpenPanel& open = panel(name);
+  if (open.picture) open.picture->finish();
+  if (open.widget == &recompute()) recompute().finish();
+}
+
 void MainWindow::write_csv(const std::string& name, const std::string& path) {
   const OpenPanel& open = panel(name);
   if (open.picture) return open.picture->write_csv(path);

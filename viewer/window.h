@@ -65,6 +65,7 @@ class MainWindow : public QMainWindow, public Observer {
   void
   wait_for_plan();  // blocks until the plan is there; for unattended rendering, and for a second file dropped with the first
   bool export_png(const std::string& path);
+  void finish(const std::string& panel);  // waits for work of the panel in the background; for unattended pictures
   // Writes the numbers of a panel. REQUIRES a name from the table. Throws FileError; UsageError if the panel has no numbers.
   void write_csv(const std::string& panel, const std::string& path);
   // Runs the commands in order, each after the plan that the one before asked for is there.

@@ -118,6 +118,12 @@ void RecomputePanel::refresh() {
   fill_card();
 }
 
+void RecomputePanel::finish() {
+  refresh();
+  task_.wait();
+  arrived();
+}
+
 bool RecomputePanel::settled() const {
   if (session_.model() == nullptr || session_.solving()) return false;
   const ValueEntry* entry = selected();

@@ -35,6 +35,7 @@ class RecomputePanel : public QWidget, public Observer {
   QPushButton* keep_button() { return keep_; }
   QPushButton* recompute_button() { return recompute_; }
   QPushButton* may_button() { return may_; }
+  void finish();         // waits for the prices; for unattended pictures
   bool settled() const;  // both prices of what is shown are there
   const ValuePrices& prices() const { return prices_; }
 
