@@ -63,10 +63,58 @@ std::vector<Option> print_table(PrintCommandOptions& o) {
 }
 
 struct ViewOptions {
-  std::string file;
+  std::string file, budget, panel, shot, csv, run, theme, size;
+  std::string costs;
 };
 
-std::vector<Option> view_table(ViewOptions& o) { return {file_argument(&o.file)}; }
+// The words go to the viewer, which checks them.
+std::vector<Option> view_table(ViewOptions& o) {
+  return {file_argument(&o.file),
+          {.name = "--budget",
+           .metavar = "SIZE",
+           .to = &o.budget,
+           .help = "Plan under this budget: 64MiB, 1.5GB, 50%.",
+           .group = "Plan"},
+          {.name = "--costs",
+           .metavar = "SOURCE",
+           .to = &o.costs,
+           .help = "The source of microseconds.",
+           .group = "Plan",
+           .fallback = "the best source there is",
+           .choices = {"estimate", "calibrated", "profile"}},
+          {.name = "--shot",
+           .metavar = "FILE",
+           .to = &o.shot,
+           .help = "Open no window, and write a picture here; this needs no display.",
+           .group = "Pictures"},
+          {.name = "--export",
+           .metavar = "FILE.csv",
+           .to = &o.csv,
+           .help = "Open no window, and write the numbers of --panel here.",
+           .group = "Pictures"},
+          {.name = "--panel",
+           .metavar = "NAME",
+           .to = &o.panel,
+           .help = "Of which panel; `tapedeck-viewer --help` lists them. Without it, of the window.",
+           .group = "Pictures"},
+          {.name = "--run",
+           .metavar = "ID,ID,...",
+           .to = &o.run,
+           .help = "Run these commands when the plan is there; `tapedeck-viewer --commands` lists them.",
+           .group = "Pictures"},
+          {.name = "--theme",
+           .metavar = "NAME",
+           .to = &o.theme,
+           .help = "The colours.",
+           .group = "Pictures",
+           .choices = {"dark", "light", "high-contrast"}},
+          {.name = "--size",
+           .metavar = "WxH",
+           .to = &o.size,
+           .help = "Of the window or the picture.",
+           .group = "Pictures",
+           .fallback = "1600x900"}};
+}
 
 // A line for each figure, and a table of the ops.
 std::string graph_text(const GraphSummary& s) {
@@ -215,7 +263,16 @@ int run_verify(const FileOptions& options) {
 int run_view(const ViewOptions& options) {
   const std::string viewer = viewer_program();
   pass_signals_on();
-  execl(viewer.c_str(), viewer.c_str(), options.file.c_str(), static_cast<char*>(nullptr));
+  std::vector<std::string> words = {viewer, options.file};
+  const std::pair<const char*, const std::string*> given[] = {
+      {"--budget", &options.budget}, {"--costs", &options.costs}, {"--shot", &options.shot}, {"--export", &options.csv},
+      {"--panel", &options.panel},   {"--run", &options.run},     {"--theme", &options.theme}, {"--size", &options.size}};
+  for (const auto& [name, value] : given)
+    if (!value->empty()) words.insert(words.end(), {name, *value});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(viewer.c_str(), arguments.data());
   throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
 }
 
