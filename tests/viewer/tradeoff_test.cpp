@@ -16,6 +16,8 @@ class TradeoffWindow : public Window {
  protected:
   void SetUp() override {
     Window::SetUp();
+    window.open(folder.write("short.graph", training_graph(7)));
+    window.wait_for_plan();
     window.show_panel("tradeoff");
     ASSERT_TRUE(spin_until([&] { return window.tradeoff().has_curves() && !window.worker().fills(); }));
     settle(canvas());
@@ -62,7 +64,7 @@ TEST_F(TradeoffWindow, AClickTakesThePlanUnderIt) {
 TEST_F(TradeoffWindow, AWishMakesNewCurves) {
   const double before = window.tradeoff().curves()->curves[0].points[0].cost_us;
   std::vector<Wish> wishes;
-  for (int i = 1; i < 16; i += 2) wishes.push_back({WishKind::keep, "h" + std::to_string(i)});
+  for (int i = 1; i < 7; i += 2) wishes.push_back({WishKind::keep, "h" + std::to_string(i)});
   window.set_wishes(wishes);
   window.wait_for_plan();
   ASSERT_TRUE(spin_until([&] { return window.tradeoff().has_curves() && !window.worker().fills(); }));
@@ -82,7 +84,7 @@ TEST_F(TradeoffWindow, WritesItsNumbers) {
 TEST(TradeoffShot, IsCompleteWithoutAWindow) {
   const Folder folder;
   Options options;
-  options.file = folder.write("step.graph", training_graph(8));
+  options.file = folder.write("step.graph", training_graph(5));
   options.panel = "tradeoff";
   options.shot = folder.file("t.png");
   options.csv = folder.file("t.csv");

@@ -77,6 +77,32 @@ void MemoryPlot::outline(const PlanModel& model, ValueId v, Colour colour, float
   }
 }
 
+// Lines lead from where the bytes of a run end to where the next run writes them again, and ticks at the bottom mark the
+// readers.
+void MemoryPlot::draw_chain(const PlanModel& model, const Selection& selection) const {
+  ImVec2 from;
+  bool is_first = true;
+  for (const ValueId copy : selection.copies) {
+    const std::vector<PlanRect> rects = model.rects_of(copy);
+    if (rects.empty()) continue;
+    const float y = plot_.y_of(static_cast<double>(rects.front().address) + static_cast<double>(rects.front().bytes) / 2);
+    const ImVec2 to(plot_.x_of(rects.front().begin), y);
+    if (!is_first) {
+      list()->AddLine(from, to, to_imgui(colours::kOutline), 3);
+      list()->AddLine(from, to, to_imgui(colours::kSelect), 1.5f);
+      list()->AddCircleFilled(to, 3.5f, to_imgui(colours::kSelect));
+    }
+    from = ImVec2(plot_.x_of(rects.back().end), y);
+    is_first = false;
+  }
+  if (selection.value == kNone) return;
+  for (const NodeId reader : model.values().entry(selection.value).readers) {
+    const float x = plot_.x_of(reader + 0.5);
+    list()->AddTriangleFilled(ImVec2(x - 4, plot_.y1), ImVec2(x + 4, plot_.y1), ImVec2(x, plot_.y1 - 7),
+                              to_imgui(colours::kSelect));
+  }
+}
+
 void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection& selection) {
   update(plot, model);
   list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
@@ -92,6 +118,7 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection&
   for (const ValueId copy : selection.copies)
     if (copy != selection.value) outline(model, copy, colours::kSelect, 1);
   if (selection.value != kNone) outline(model, selection.value, colours::kSelect, 2);
+  draw_chain(model, selection);
   if (selection.hovered != kNone) outline(model, selection.hovered, colours::kHover, 1);
   list()->PopClipRect();
 }

@@ -18,6 +18,7 @@ class MemoryPlot {
   void update(const Plot& plot, const PlanModel& model);
   void draw_rect(const PlanModel& model, const LodRect& r, float pixel) const;
   void outline(const PlanModel& model, ValueId v, Colour colour, float thickness) const;
+  void draw_chain(const PlanModel& model, const Selection& selection) const;
 
   Plot plot_;
   float scale_ = 1;

@@ -265,7 +265,7 @@ int run_view(const ViewOptions& options) {
   pass_signals_on();
   std::vector<std::string> words = {viewer, options.file};
   const std::pair<const char*, const std::string*> given[] = {
-      {"--budget", &options.budget}, {"--costs", &options.costs}, {"--shot", &options.shot}, {"--export", &options.csv},
+      {"--budget", &options.budget}, {"--costs", &options.costs}, {"--shot", &options.shot},   {"--export", &options.csv},
       {"--panel", &options.panel},   {"--run", &options.run},     {"--theme", &options.theme}, {"--size", &options.size}};
   for (const auto& [name, value] : given)
     if (!value->empty()) words.insert(words.end(), {name, *value});
