@@ -46,7 +46,8 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   setDockNestingEnabled(true);
   make_panels();
   worker_ = std::make_unique<PlanWorker>(
-      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); });
+      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); },
+      search_plans, setup_.prepares);
   make_budget_bar();
   make_docks();
   make_menus(*this, [this](QMenu& menu) { fill_recent(menu); });
@@ -185,7 +186,17 @@ void MainWindow::take(std::optional<PlanWorker::Result> result) {
 }
 
 void MainWindow::wait_for_plan() {
-  if (session_.solving()) take(worker_->wait());
+  if (!session_.solving()) return;
+  take(worker_->wait());
+  if (!setup_.prepares) outline_keep_all();
+}
+
+// In a window, the plan that keeps everything is among the first that the worker makes while nobody waits.
+void MainWindow::outline_keep_all() {
+  if (session_.model() == nullptr || !error_.empty()) return;
+  worker_->request(problem_, {session_.model()->plan().keep_all_peak_bytes, -1});
+  if (std::optional<PlanWorker::Result> result = worker_->wait(); result && result->model)
+    session_.set_keep_all(std::move(result->model));
 }
 
 bool MainWindow::export_png(const std::string& path) { return grab().save(QString::fromStdString(path), "PNG"); }

@@ -134,6 +134,7 @@ class MainWindow : public QMainWindow, public Observer {
   void poll();  // takes the worker's result, if there is one
   void take(std::optional<PlanWorker::Result> result);
   void request();
+  void outline_keep_all();
   void pose_problem();  // tells the worker of the document and the wishes
   void show_numbers();
   void restore_layout();

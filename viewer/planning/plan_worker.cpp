@@ -67,8 +67,8 @@ std::string message_of_exception() {
 
 }  // namespace
 
-PlanWorker::PlanWorker(std::function<void()> wake, MakeSource make_source)
-    : wake_(std::move(wake)), make_source_(std::move(make_source)) {
+PlanWorker::PlanWorker(std::function<void()> wake, MakeSource make_source, bool fills)
+    : wake_(std::move(wake)), make_source_(std::move(make_source)), fills_(fills) {
   preparing_ = std::thread([this] { prepare_searches(); });
   answering_ = std::thread([this] { answer_requests(); });
 }
@@ -163,7 +163,7 @@ bool PlanWorker::fills() const {
   std::lock_guard lock(mutex_);
   if (!job_) return false;
   if (!job_->prepared()) return true;
-  return job_->next_to_fill().has_value();
+  return fills_ && job_->next_to_fill().has_value();
 }
 
 void PlanWorker::tell_progress(double share) {
@@ -205,7 +205,7 @@ PlanWorker::Step PlanWorker::next_step() const {
     if (!request_->drafted && !job_->has_no_draft && job_->error.empty()) return Step::draft;
     return job_->prepared() && request_->rests() ? Step::final_plan : Step::none;
   }
-  return job_->next_to_fill() ? Step::fill : Step::none;
+  return fills_ && job_->next_to_fill() ? Step::fill : Step::none;
 }
 
 void PlanWorker::answer_requests() {

@@ -41,7 +41,8 @@ class PlanWorker {
 
   // The worker's threads call `wake` when a result or a point of the curve is there, and at most ten times a second to tell of
   // progress. `wake` must only post a message.
-  explicit PlanWorker(std::function<void()> wake, MakeSource make_source = search_plans);
+  // `fills`: plan budgets that nobody asked for while nobody waits.
+  explicit PlanWorker(std::function<void()> wake, MakeSource make_source = search_plans, bool fills = true);
   ~PlanWorker();  // cancels and joins
   PlanWorker(const PlanWorker&) = delete;
 
@@ -81,6 +82,7 @@ class PlanWorker {
 
   std::function<void()> wake_;
   MakeSource make_source_;
+  const bool fills_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<Job> job_;                 // of the newest problem; null: none
