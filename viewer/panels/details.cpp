@@ -103,17 +103,28 @@ std::string node_html(const PlanModel& model, NodeId n) {
 }
 
 // All that is alive while a node runs, largest first, and the total: the height of the curve. A line each, because a document
-// lays out lines faster than the rows of a table.
+// lays out lines faster than the rows of a table. Very many values share the last line, because a document takes seconds for
+// tens of thousands of lines.
 std::string alive_html(const PlanModel& model, NodeId n) {
   if (n == kNone) return {};
   std::string lines;
   std::int64_t total = 0;
   const std::vector<PlanRect> alive = model.alive(n);
-  for (const PlanRect& rect : alive) {
+  constexpr std::size_t kMostLines = 400;
+  std::int64_t unlisted = 0;
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    const PlanRect& rect = alive[i];
     total += rect.bytes;
+    if (i >= kMostLines) {
+      unlisted += rect.bytes;
+      continue;
+    }
     lines += "<br>" + human_bytes(rect.bytes) + " &nbsp;" + swatch(rect.role) + " &nbsp;" +
              (rect.value == kNone ? "of " + node_link(model.graph(), rect.node) : value_link(model, rect.value));
   }
+  if (alive.size() > kMostLines)
+    lines += "<br>" + human_bytes(unlisted) + " &nbsp;in " + grouped(static_cast<std::int64_t>(alive.size() - kMostLines)) +
+             " smaller ones";
   return "<h4><span title='" + escaped(explain_term("alive")) + "'>Alive at the peak</span>, " + node_link(model.graph(), n) +
          "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " + exact_bytes(total) + "</b>" + lines +
          "</p>";
