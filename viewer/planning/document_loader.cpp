@@ -56,13 +56,11 @@ void DocumentLoader::start(LoadRequest request) {
 }
 
 void DocumentLoader::deliver(std::uint64_t number, Result result) {
-  {
-    std::lock_guard lock(mutex_);
-    if (number != wanted_) return;
-    done_ = std::move(result);
-  }
-  changed_.notify_all();
+  std::lock_guard lock(mutex_);
+  if (number != wanted_) return;
+  done_ = std::move(result);
   wake_();
+  changed_.notify_all();
 }
 
 void DocumentLoader::cancel() {
