@@ -191,7 +191,10 @@ void DetailsPanel::fill() {
   std::string html;
   if (now.value != kNone) html += value_html(*model, now.value);
   if (now.node != kNone) html += node_html(*model, now.node);
-  if (html.empty()) html = plan_html(*model);
+  if (html.empty())
+    html = plan_html(*model);
+  else if (now.node != kNone && now.node == model->peak_node())
+    html += alive_html(*model, now.node);
   setHtml(QString::fromStdString(html));
 }
 
