@@ -46,8 +46,11 @@ Commands view_commands() {
       {"view.fit-selection", "Centre, then fit selection", "F",
        "Move the selected value to the centre; again: zoom so that it fills the view.",
        [](W& w) { w.session().fit_selection(); }},
-      {"view.clear-selection", "Clear selection", "Esc", "Select nothing; the details then show the whole plan.",
-       [](W& w) { w.session().clear_selection(); }},
+      {"view.clear-selection", "Clear selection", "Esc",
+       "Select nothing; the details then show the whole plan. While a file is opened: cancel that.",
+       [](W& w) {
+         if (!w.cancel_opening()) w.session().clear_selection();
+       }},
   };
   const auto move = [&](const char* id, const char* title, const char* keys, const char* help, auto run, bool group = false) {
     table.push_back({id, title, keys, help, run, group, true});

@@ -1,7 +1,7 @@
 #include <tapedeck/viewer/compare_window.h>
 
-#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/viewer/canvas.h>
+#include <tapedeck/viewer/planning/document_loader.h>
 
 #include <QtWidgets/QMainWindow>
 
@@ -28,13 +28,8 @@ class CompareWindow : public QMainWindow {
 }  // namespace
 
 ComparedPlan load_compared(const std::string& path, const Budget& budget) {
-  Document document = open_document(path);
-  const std::string title = document.title();
-  if (document.plan && !budget.given()) return {title, PlanModel::of(std::move(*document.plan))};
-  PlanOptions options = document.options;
-  options.budget = budget.bytes;
-  options.budget_percent = budget.percent;
-  return {title, PlanModel::of(make_plan(*document.captured, options), options.costs)};
+  LoadedFile file = load_file({path, CostSource::best, budget, true});
+  return {file.document.title(), std::move(file.model)};
 }
 
 void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer renderer, int width, int height) {

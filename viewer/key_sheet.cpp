@@ -17,7 +17,8 @@ constexpr std::pair<const char*, const char*> kMouse[] = {
     {"Wheel", "Zoom time at the cursor (with Ctrl: finely)."},
     {"Shift+wheel", "Move in time."},
     {"Alt+wheel", "Zoom addresses at the cursor."},
-    {"Drag", "Move the picture."},
+    {"Drag", "Move the picture. In the curve of live bytes: mark nodes, and sum up their bytes."},
+    {"Drag with the right or middle button", "Move the picture."},
     {"Click, double click", "Select the value or node; show the whole plan."},
     {"Drop a file, two files", "Open it; compare the two."},
 };

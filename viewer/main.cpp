@@ -59,10 +59,16 @@ int run(QApplication& app, const Options& options) {
   }
   MainWindow window(setup);
   window.resize(options.width, options.height);
-  if (!options.file.empty()) window.open(options.file, options.budget);
   window.show();
+  int failed = kOk;
+  if (!options.file.empty())
+    window.start_opening(options.file, options.budget, [&](const std::string& error) {
+      std::fprintf(stderr, "tapedeck-viewer: %s\n", error.c_str());
+      failed = kBadFile;
+      app.exit(failed);
+    });
   if (!options.run.empty()) window.run(options.run);
-  return app.exec();
+  return failed != kOk ? failed : app.exec();
 }
 
 }  // namespace

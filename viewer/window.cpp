@@ -46,8 +46,10 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   setDockNestingEnabled(true);
   make_panels();
   worker_ = std::make_unique<PlanWorker>(
-      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); },
-      search_plans, setup_.prepares);
+      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); }, search_plans,
+      setup_.prepares);
+  loader_ = std::make_unique<DocumentLoader>(
+      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll_loader(); }), Qt::QueuedConnection); });
   make_budget_bar();
   make_docks();
   make_menus(*this, [this](QMenu& menu) { fill_recent(menu); });
@@ -65,6 +67,7 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
 }
 
 MainWindow::~MainWindow() {
+  loader_.reset();
   worker_.reset();
   session_.detach(this);
   for (const OpenPanel& open : panels_)
@@ -79,35 +82,77 @@ const MainWindow::OpenPanel& MainWindow::panel(const std::string& name) const {
 }
 
 void MainWindow::open(const std::string& path, const Budget& budget) {
-  Document document = open_document(path, setup_.costs);
+  LoadedFile file = load_file({path, setup_.costs, budget});
+  cancel_opening();
+  show_document(std::move(file), budget);
+}
+
+void MainWindow::show_document(LoadedFile file, const Budget& budget) {
   worker_->cancel();
   dim_.stop();
   budget_ = budget;
   error_.clear();
-  std::optional<Plan> plan = document.plan;
-  wishes_ = WishHistory(document.options.wishes);
-  session_.open(std::move(document));
+  wishes_ = WishHistory(file.document.options.wishes);
+  session_.open(std::move(file.document));
   problems_.clear();
   pose_problem();
-  if (plan && !budget.given()) {
-    session_.set_asked_budget(plan->budget_bytes);
-    budget_ = {plan->budget_bytes, -1};
-    session_.show(PlanModel::of(std::move(*plan), session_.document()->options.costs, wishes_.now()));
+  if (file.model) {
+    const std::int64_t bytes = file.model->plan().budget_bytes;
+    session_.set_asked_budget(bytes);
+    budget_ = {bytes, -1};
+    session_.show(std::move(file.model));
     if (setup_.prepares) worker_->prepare(problem_);
   } else {
     request();
   }
-  if (setup_.remember) remember_recent_file(path);
+  if (setup_.remember) remember_recent_file(session_.document()->path);
 }
 
-bool MainWindow::try_open(const std::string& path) {
-  try {
-    open(path);
-    return true;
-  } catch (const std::exception& error) {
-    show_error(this, "Cannot open " + path + "\n\n" + error.what());
-    return false;
+void MainWindow::start_opening(const std::string& path, const Budget& budget, Failed failed) {
+  compares_next_.clear();
+  start_loading({{path, setup_.costs, budget}, false, std::move(failed)});
+}
+
+void MainWindow::start_comparing(const std::string& path) {
+  if (session_.model() != nullptr) start_loading({{path, setup_.costs, {}, true}, true, {}});
+}
+
+void MainWindow::start_loading(Opening opening) {
+  session_.set_opening(base_name(opening.request.path));
+  opening_bar_->show();
+  loader_->start(opening.request);
+  opening_ = std::move(opening);
+}
+
+bool MainWindow::cancel_opening() {
+  if (!opening_) return false;
+  loader_->cancel();
+  compares_next_.clear();
+  end_opening();
+  return true;
+}
+
+void MainWindow::end_opening() {
+  opening_.reset();
+  opening_bar_->hide();
+  session_.set_opening("");
+}
+
+void MainWindow::poll_loader() { take_loaded(loader_->take()); }
+
+void MainWindow::take_loaded(std::optional<DocumentLoader::Result> result) {
+  if (!result || !opening_) return;
+  const Opening opening = std::move(*opening_);
+  end_opening();
+  if (!result->file) {
+    compares_next_.clear();
+    const std::string error = "Cannot open " + opening.request.path + "\n\n" + result->error;
+    if (!opening.failed) return show_error(this, error);
+    return opening.failed(result->error);
   }
+  if (!opening.compares) return show_document(std::move(*result->file), opening.request.budget);
+  if (session_.model() != nullptr)
+    show_compare_window(shown(), {result->file->document.title(), result->file->model}, setup_.renderer);
 }
 
 // Equal wishes are the same problem, whose search the worker may still have.
@@ -183,9 +228,11 @@ void MainWindow::take(std::optional<PlanWorker::Result> result) {
     plan_changed();
   else if (result->model != session_.shared_model())
     session_.show(result->model);
+  if (!session_.solving() && !opening_ && !compares_next_.empty()) start_comparing(std::exchange(compares_next_, {}));
 }
 
 void MainWindow::wait_for_plan() {
+  if (opening_) take_loaded(loader_->wait());
   if (!session_.solving()) return;
   take(worker_->wait());
   if (!setup_.prepares) outline_keep_all();
@@ -232,21 +279,12 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 
 void MainWindow::dropEvent(QDropEvent* event) {
   const QList<QUrl> urls = event->mimeData()->urls();
-  if (urls.isEmpty() || !try_open(urls[0].toLocalFile().toStdString()) || urls.size() < 2) return;
-  wait_for_plan();
-  compare_with(urls[1].toLocalFile().toStdString());
+  if (urls.isEmpty()) return;
+  start_opening(urls[0].toLocalFile().toStdString());
+  if (urls.size() > 1) compares_next_ = urls[1].toLocalFile().toStdString();
 }
 
 ComparedPlan MainWindow::shown() const { return {session_.document()->title(), session_.shared_model()}; }
-
-void MainWindow::compare_with(const std::string& path) {
-  if (session_.model() == nullptr) return;
-  try {
-    show_compare_window(shown(), load_compared(path), setup_.renderer);
-  } catch (const std::exception& error) {
-    show_error(this, error.what());
-  }
-}
 
 void MainWindow::run(const std::vector<const Command*>& commands) {
   for (const Command* command : commands) {
@@ -257,12 +295,12 @@ void MainWindow::run(const std::vector<const Command*>& commands) {
 }
 
 void MainWindow::ask_open() {
-  ask_file(this, "Open", kFilter, [this](const std::string& path) { try_open(path); });
+  ask_file(this, "Open", kFilter, [this](const std::string& path) { start_opening(path); });
 }
 
 void MainWindow::ask_compare() {
   if (session_.model() == nullptr) return;
-  ask_file(this, "Compare with", kFilter, [this](const std::string& path) { compare_with(path); });
+  ask_file(this, "Compare with", kFilter, [this](const std::string& path) { start_comparing(path); });
 }
 
 void MainWindow::ask_export() {

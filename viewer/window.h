@@ -16,13 +16,16 @@
 #include <tapedeck/viewer/panels/recompute.h>
 #include <tapedeck/viewer/panels/table.h>
 #include <tapedeck/viewer/panels/tradeoff.h>
+#include <tapedeck/viewer/planning/document_loader.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QTimer>
 #include <QtWidgets/QMainWindow>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -57,13 +60,17 @@ class MainWindow : public QMainWindow, public Observer {
   explicit MainWindow(const Setup& setup);
   ~MainWindow() override;
 
-  // Throws the errors of open_document; the open document then stays open.
+  // Opens a file in this thread: for unattended rendering. Throws the errors of open_document; the open document then stays
+  // open.
   void open(const std::string& path, const Budget& budget = {});
-  // As open(), for menus and dropped files: shows an error in a message box and returns false.
-  bool try_open(const std::string& path);
-  void set_budget(const Budget& budget);  // makes a new plan in the background
-  void
-  wait_for_plan();  // blocks until the plan is there; for unattended rendering, and for a second file dropped with the first
+  // Opens a file in the background. The open document stays open until the new one is there, or if that cannot be opened:
+  // `failed` gets the error; without one, a message box shows it.
+  using Failed = std::function<void(const std::string& error)>;
+  void start_opening(const std::string& path, const Budget& budget = {}, Failed failed = {});
+  bool opening() const { return opening_.has_value(); }  // a file, or the second file of a comparison
+  bool cancel_opening();                                 // false if nothing is being opened
+  void set_budget(const Budget& budget);                 // makes a new plan in the background
+  void wait_for_plan();  // blocks until the file that is being opened and its plan are there; for unattended rendering
   bool export_png(const std::string& path);
   void finish(const std::string& panel);  // waits for work of the panel in the background; for unattended pictures
   // Writes the numbers of a panel. REQUIRES a name from the table. Throws FileError; UsageError if the panel has no numbers.
@@ -116,6 +123,13 @@ class MainWindow : public QMainWindow, public Observer {
   void closeEvent(QCloseEvent* event) override;
 
  private:
+  // A file that is being loaded.
+  struct Opening {
+    LoadRequest request;
+    bool compares = false;  // with the shown plan
+    Failed failed;
+  };
+
   void make_panels();
   void make_docks();
   void place_around();
@@ -131,6 +145,7 @@ class MainWindow : public QMainWindow, public Observer {
   }
   void make_budget_bar();
   void make_status_bar();
+  void make_opening_bar();
   void poll();  // takes the worker's result, if there is one
   void take(std::optional<PlanWorker::Result> result);
   void request();
@@ -139,8 +154,13 @@ class MainWindow : public QMainWindow, public Observer {
   void show_numbers();
   void restore_layout();
   void fill_recent(QMenu& menu);
-  ComparedPlan shown() const;  // REQUIRES a plan
-  void compare_with(const std::string& path);
+  ComparedPlan shown() const;                     // REQUIRES a plan
+  void start_comparing(const std::string& path);  // loads the other file in the background, then shows both
+  void start_loading(Opening opening);
+  void poll_loader();
+  void take_loaded(std::optional<DocumentLoader::Result> result);
+  void end_opening();
+  void show_document(LoadedFile file, const Budget& budget);
 
   Setup setup_;
   Session session_;
@@ -148,6 +168,9 @@ class MainWindow : public QMainWindow, public Observer {
   bool placed_ = false;  // true when the panels stand where a person put them, or where they fit the shown window
   BudgetBar* bar_ = nullptr;
   QLabel* message_ = nullptr;
+  QWidget* opening_bar_ = nullptr;  // the busy sign and the button that cancels
+  std::optional<Opening> opening_;
+  std::string compares_next_;  // a file that was dropped with the one before it
   std::vector<std::pair<std::string, QLabel*>> numbers_;
   QTimer dim_;  // runs while nothing was shown for a request yet
   Budget budget_;
@@ -155,8 +178,9 @@ class MainWindow : public QMainWindow, public Observer {
   std::shared_ptr<const PlanProblem> problem_;
   std::vector<std::shared_ptr<const PlanProblem>> problems_;  // of the document, by wishes
   std::string error_;
-  std::unique_ptr<PlanWorker>
-      worker_;  // the last member: its destructor joins the thread before the members that the thread wakes are destroyed
+  // The last members: their destructors join the threads before the members that the threads wake are destroyed.
+  std::unique_ptr<PlanWorker> worker_;
+  std::unique_ptr<DocumentLoader> loader_;
 };
 
 }  // namespace tapedeck::viewer

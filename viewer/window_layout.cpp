@@ -195,7 +195,7 @@ void MainWindow::fill_recent(QMenu& menu) {
   const QStringList recent = recent_files();
   for (const QString& path : recent) {
     QAction* action = menu.addAction(path);
-    connect(action, &QAction::triggered, this, guarded(this, [this, path] { try_open(path.toStdString()); }));
+    connect(action, &QAction::triggered, this, guarded(this, [this, path] { start_opening(path.toStdString()); }));
   }
   if (recent.isEmpty()) menu.addAction(QStringLiteral("(none)"))->setEnabled(false);
 }

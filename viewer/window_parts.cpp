@@ -5,8 +5,11 @@
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/glossary.h>
 
+#include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QLabel>
+#include <QtWidgets/QProgressBar>
 #include <QtWidgets/QStatusBar>
+#include <QtWidgets/QToolButton>
 
 #include <array>
 
@@ -38,6 +41,7 @@ void MainWindow::make_status_bar() {
   message_ = new QLabel;
   message_->setTextFormat(Qt::PlainText);
   statusBar()->addWidget(message_, 1);
+  make_opening_bar();
   for (const char* name : {"peak", "lower bound", "floor", "budget", "recompute", "renderer"}) {
     auto* label = new QLabel;
     label->setContentsMargins(4, 0, 4, 0);
@@ -45,6 +49,24 @@ void MainWindow::make_status_bar() {
     statusBar()->addPermanentWidget(label);
     numbers_.emplace_back(name, label);
   }
+}
+
+void MainWindow::make_opening_bar() {
+  opening_bar_ = new QWidget;
+  auto* row = new QHBoxLayout(opening_bar_);
+  row->setContentsMargins(0, 0, 0, 0);
+  auto* busy = new QProgressBar;
+  busy->setRange(0, 0);  // how far reading is, is not known
+  busy->setMaximumWidth(90);
+  busy->setTextVisible(false);
+  auto* cancel = new QToolButton;
+  cancel->setText(QStringLiteral("Cancel"));
+  cancel->setToolTip(QStringLiteral("Do not open this file (Esc)"));
+  connect(cancel, &QToolButton::clicked, this, guarded(this, [this] { cancel_opening(); }));
+  row->addWidget(busy);
+  row->addWidget(cancel);
+  statusBar()->addPermanentWidget(opening_bar_);
+  opening_bar_->hide();
 }
 
 void MainWindow::show_numbers() {
@@ -68,9 +90,12 @@ void MainWindow::show_numbers() {
                                          QString::fromStdString(values[i]).toHtmlEscaped()));
   std::string problem = error_;
   if (model != nullptr && !model->plan().feasible && problem.empty()) problem = model->plan().infeasible_reason;
+  const bool is_problem = session_.opening().empty();
+  if (!is_problem) problem = "opening " + session_.opening() + "…";
   message_->setText(QString::fromStdString(problem));
   message_->setToolTip(tooltip_of(problem));
-  message_->setStyleSheet(QStringLiteral("color: ") + QString::fromStdString(html_colour(colours::kProblem)));
+  message_->setStyleSheet(QStringLiteral("color: ") +
+                          QString::fromStdString(html_colour(is_problem ? colours::kProblem : colours::kText)));
 }
 
 }  // namespace tapedeck::viewer

@@ -2,19 +2,24 @@
 // mouse. Runs without a display.
 //
 //   QT_QPA_PLATFORM=offscreen viewer_bench FILE.tape...
+//   QT_QPA_PLATFORM=offscreen viewer_bench --large FILE...     # does not wait for final plans
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/tests/viewer/watchdog.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtCore/QElapsedTimer>
-#include <QtCore/QTimer>
 #include <QtGui/QMouseEvent>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QSlider>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -30,26 +35,6 @@ double median(std::vector<double> of) {
 void spin_until(const std::function<bool()>& done) {
   while (!done()) QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 20);
 }
-
-// The longest time between two passes of the event loop while it runs.
-class Watchdog {
- public:
-  Watchdog() {
-    clock_.start();
-    timer_.setInterval(1);
-    QObject::connect(&timer_, &QTimer::timeout, [this] {
-      longest_ = std::max(longest_, ms(clock_));
-      clock_.restart();
-    });
-    timer_.start();
-  }
-  double longest() const { return longest_; }
-
- private:
-  QTimer timer_;
-  QElapsedTimer clock_;
-  double longest_ = 0;
-};
 
 // Moves the slider 60 times a second for `seconds`, there and back. Returns the number of different plans that were shown.
 int drag(MainWindow& window, double seconds) {
@@ -86,6 +71,81 @@ std::vector<double> hover_frames(Canvas& canvas) {
   return times;
 }
 
+void open_file(MainWindow& window, const char* path) {
+  std::string error;
+  window.start_opening(path, {}, [&](const std::string& text) { error = text; });
+  spin_until([&] { return window.session().model() != nullptr || !error.empty(); });
+  if (!error.empty()) throw FileError(error);
+}
+
+std::vector<double> pan_frames(MainWindow& window) {
+  std::vector<double> times;
+  window.session().zoom(0.5, 1);
+  for (int i = 0; i < 40; ++i) {
+    QElapsedTimer clock;
+    clock.start();
+    window.session().pan(i < 20 ? 0.02 : -0.02, 0);
+    window.memory_canvas().repaint();
+    window.curve_canvas().repaint();
+    times.push_back(ms(clock));
+    spin_until([&] { return window.memory_canvas().settled() && window.curve_canvas().settled(); });
+  }
+  return times;
+}
+
+// The longest block while nodes all over the schedule are selected.
+double select_nodes(MainWindow& window) {
+  Watchdog watchdog;
+  for (int i = 0; i < 20; ++i) {
+    window.session().select_node(window.session().model()->nodes() / 21 * (i + 1));
+    for (int turn = 0; turn < 10; ++turn) QCoreApplication::processEvents(QEventLoop::AllEvents, 2);
+  }
+  window.session().select_node(window.session().model()->peak_node());
+  for (int turn = 0; turn < 10; ++turn) QCoreApplication::processEvents(QEventLoop::AllEvents, 2);
+  return watchdog.longest();
+}
+
+double resident_mb() {
+  std::ifstream status("/proc/self/statm");
+  double pages = 0, resident = 0;
+  status >> pages >> resident;
+  return resident * 4096 / 1e6;
+}
+
+// A large file: nothing here waits for the final plan, which may take minutes.
+void measure_large(const char* path) {
+  MainWindow::Setup setup;
+  setup.remember = false;
+  QElapsedTimer clock;
+  clock.start();
+  MainWindow window(setup);
+  window.resize(1600, 900);
+  window.show();
+  QCoreApplication::processEvents();
+  const double shown = ms(clock);
+  Watchdog watchdog;
+  open_file(window, path);
+  const double first = ms(clock);
+  for (int turn = 0; turn < 20; ++turn) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+  const double opening = watchdog.longest();
+  watchdog.restart();
+  drag(window, 3);
+  const double dragging = watchdog.longest();
+  const double selecting = select_nodes(window);
+  const double hover = median(hover_frames(window.memory_canvas())), pan = median(pan_frames(window));
+  std::printf("%-28s %7d %8.0f %8.0f %8.1f %8.1f %8.1f %8.1f %8.1f %8.0f\n", path, window.session().model()->nodes(), shown,
+              first, opening, dragging, selecting, hover, pan, resident_mb());
+}
+
+int run_large(char** files) {
+  std::printf("%-28s %7s %8s %8s %8s %8s %8s %8s %8s %8s\n", "file", "nodes", "window", "first", "longest", "longest",
+              "longest", "hover", "pan", "resident");
+  std::printf("%-28s %7s %8s %8s %8s %8s %8s %8s %8s %8s\n", "", "", "ms", "plan ms", "opening", "drag", "select", "ms", "ms",
+              "MB");
+  for (; *files != nullptr; ++files) measure_large(*files);
+  return 0;
+}
+
 void measure(const char* path) {
   MainWindow::Setup setup;
   setup.remember = false;
@@ -94,8 +154,7 @@ void measure(const char* path) {
   MainWindow window(setup);
   window.resize(1600, 900);
   window.show();
-  window.open(path);
-  spin_until([&] { return window.session().model() != nullptr; });
+  open_file(window, path);
   const double first = ms(clock);
   Watchdog watchdog;
   const int unprepared = drag(window, 3);  // the search is still being prepared
@@ -114,21 +173,30 @@ void measure(const char* path) {
               prepared, filled, unprepared / 3.0, shown / 3.0, after_release, hover, watchdog.longest());
 }
 
+void print_head() {
+  std::printf("%-28s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "file", "nodes", "first ms", "final ms", "filled", "new/s",
+              "new/s", "release", "hover", "longest");
+  std::printf("%-28s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "", "", "plan", "plan", "ms", "at once", "filled", "ms", "ms",
+              "block ms");
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--large") == 0) return run_large(argv + 2);
+  print_head();
+  for (int i = 1; i < argc; ++i) measure(argv[i]);
+  return 0;
+}
+
 }  // namespace
 }  // namespace tapedeck::viewer
 
 int main(int argc, char** argv) {
   tapedeck::viewer::Application app(argc, argv);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::printf("%-28s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "file", "nodes", "first ms", "final ms", "filled", "new/s",
-              "new/s", "release", "hover", "longest");
-  std::printf("%-28s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "", "", "plan", "plan", "ms", "at once", "filled", "ms", "ms",
-              "block ms");
   try {
-    for (int i = 1; i < argc; ++i) tapedeck::viewer::measure(argv[i]);
+    return tapedeck::viewer::run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "viewer_bench: %s\n", error.what());
     return 1;
   }
-  return 0;
 }

@@ -213,8 +213,8 @@ TEST_F(Window, ADroppedFileIsOpenedAndASecondOneCompared) {
   EXPECT_EQ(window.session().document()->path, a);
   const auto windows = QApplication::topLevelWidgets().size();
   drop(window, {b, a});
+  EXPECT_TRUE(spin_until([&] { return QApplication::topLevelWidgets().size() == windows + 1; }));
   EXPECT_EQ(window.session().document()->path, b);
-  EXPECT_EQ(QApplication::topLevelWidgets().size(), windows + 1);
   for (QWidget* other : QApplication::topLevelWidgets())
     if (other->windowTitle() == QStringLiteral("Compare - Tapedeck")) other->close();
 }

@@ -241,9 +241,12 @@ TEST_F(Window, OpeningAnotherFileForgetsTheOldOne) {
 
 TEST_F(Window, ABadFileIsAMessageAndTheOldOneStays) {
   const std::uint64_t before = window.session().model()->serial();
-  EXPECT_FALSE(window.try_open(folder.write("bad.graph", "graph nonsense {")));
-  EXPECT_FALSE(window.try_open(folder.write("bad.tape", std::string(1000, 'x'))));
-  EXPECT_FALSE(window.try_open(folder.file("missing.tape")));
+  for (const std::string& path : {folder.write("bad.graph", "graph nonsense {"),
+                                  folder.write("bad.tape", std::string(1000, 'x')), folder.file("missing.tape")}) {
+    window.start_opening(path);
+    EXPECT_TRUE(window.opening());
+    EXPECT_TRUE(spin_until([&] { return !window.opening(); }));
+  }
   EXPECT_EQ(window.session().model()->serial(), before);
   const auto boxes = window.findChildren<QMessageBox*>();
   EXPECT_EQ(boxes.size(), 3);

@@ -7,6 +7,7 @@
 #include <tapedeck/viewer/model/plan_model.h>
 
 #include <tapedeck/capture/explain/memory_map.h>
+#include <tapedeck/viewer/model/same_step.h>
 #include <tapedeck/viewer/model/tables.h>
 
 #include <algorithm>
@@ -57,8 +58,9 @@ RoleClass role_of(const Plan& plan, ValueId v) { return static_cast<RoleClass>(m
 struct PlanModel::Later {
   std::shared_ptr<const CostModel> costs;
   std::vector<Wish> wishes;
-  std::once_flag values_once, table_once[kTableCount];
+  std::once_flag values_once, nodes_once, table_once[kTableCount];
   std::optional<ValueIndex> values;
+  std::optional<NodesByValue> nodes;
   std::optional<Table> tables[kTableCount];
 };
 
@@ -83,12 +85,18 @@ std::shared_ptr<const PlanModel> PlanModel::of(Plan plan, std::shared_ptr<const 
   auto shared = std::make_shared<const Plan>(std::move(plan));
   auto model = std::make_shared<const PlanModel>(shared, live_bytes(*shared), std::move(costs), std::move(wishes));
   for (int id = 0; id < kTableCount; ++id) model->table(static_cast<TableId>(id));
+  model->nodes_by_value();
   return model;
 }
 
 const ValueIndex& PlanModel::values() const {
   std::call_once(later_->values_once, [&] { later_->values.emplace(*plan_, later_->costs.get(), later_->wishes); });
   return *later_->values;
+}
+
+const NodesByValue& PlanModel::nodes_by_value() const {
+  std::call_once(later_->nodes_once, [&] { later_->nodes.emplace(plan_->graph); });
+  return *later_->nodes;
 }
 
 const Table& PlanModel::table(TableId id) const {

@@ -35,6 +35,8 @@ struct PlanRect {
 // The role of a value in the plan: the kind of its memory and, inside the arena, the reason why its bytes are kept.
 RoleClass role_of(const Plan& plan, ValueId v);
 
+class NodesByValue;
+
 // The rectangles and curves of one plan. Immutable, so any thread may read it.
 class PlanModel {
  public:
@@ -42,7 +44,7 @@ class PlanModel {
   // estimates.
   PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve, std::shared_ptr<const CostModel> costs = {},
             std::vector<Wish> wishes = {});
-  // The value log and the tables are made here too, so that the UI thread does not have to make them.
+  // What is made when it is asked for is made here too, so that the UI thread does not have to make it.
   static std::shared_ptr<const PlanModel> of(Plan plan, std::shared_ptr<const CostModel> costs = {},
                                              std::vector<Wish> wishes = {});
 
@@ -63,6 +65,7 @@ class PlanModel {
   // The value log, and the contents of the tables. Each is made once, by whoever asks first.
   const ValueIndex& values() const;
   const Table& table(TableId id) const;
+  const NodesByValue& nodes_by_value() const;
   std::string name_of(ValueId v) const { return values().name(v); }
 
   // The rectangles alive while node n runs, largest first.

@@ -8,6 +8,14 @@
 
 namespace tapedeck::viewer {
 
+// Nodes one after another, from first to last; kNone: none.
+struct NodeRange {
+  NodeId first = kNone, last = kNone;
+
+  bool empty() const { return first == kNone; }
+  bool operator==(const NodeRange& o) const { return first == o.first && last == o.last; }
+};
+
 // The selection. Ids belong to the plan that is shown.
 struct Selection {
   ValueId value = kNone;

@@ -12,12 +12,12 @@ namespace tapedeck::viewer {
 namespace {
 
 // The node of `to` that makes the same value as node n of `from` does, where its value has a name that `to` has too; else the
-// node at the same share of the schedule. `nodes` is the index of `to`.
-double same_place(const PlanModel& from, const PlanModel& to, const NodesByValue& nodes, double at) {
+// node at the same share of the schedule.
+double same_place(const PlanModel& from, const PlanModel& to, double at) {
   const double share = at / std::max(from.nodes(), 1);
   const auto n = static_cast<NodeId>(at);
   if (n < 0 || n >= from.nodes() || from.graph().nodes[n].n_outputs == 0) return share * to.nodes();
-  const NodeId found = nodes.first_maker(from.graph().values[from.graph().nodes[n].first_output].name);
+  const NodeId found = to.nodes_by_value().first_maker(from.graph().values[from.graph().nodes[n].first_output].name);
   return found == kNone ? share * to.nodes() : found + (at - n);
 }
 
@@ -29,12 +29,20 @@ PlanView carried_view(const PlanModel& from, const PlanModel& to, PlanView view)
   if (view.time == was.time) {
     view.time = home.time;
   } else if (from.nodes() != to.nodes()) {
-    const double middle = same_place(from, to, NodesByValue(to.graph()), view.time.at(0.5)), size = view.time.size();
+    const double middle = same_place(from, to, view.time.at(0.5)), size = view.time.size();
     view.time = {middle - size / 2, middle + size / 2};
   }
   view.time.clamp(home.time.low, home.time.high);
   view.address.clamp(home.address.low, home.address.high);
   return view;
+}
+
+NodeRange clipped(NodeRange range, const PlanModel& model) {
+  const NodeId last = model.nodes() - 1;
+  if (range.empty() || last < 0) return {};
+  range.first = std::clamp(range.first, 0, last);
+  range.last = std::clamp(range.last, range.first, last);
+  return range;
 }
 
 }  // namespace
@@ -56,6 +64,7 @@ void Session::close() {
   tell(&Observer::closed);
   selection_.clear();
   centred_ = kNone;
+  range_ = {};
   model_.reset();
   keep_all_.reset();
   document_.reset();
@@ -77,10 +86,21 @@ void Session::find_again(const PlanModel& before, const Selection& old) {
   }
 }
 
+// The range of the same first and last node in the new plan.
+void Session::find_range_again(const PlanModel& before) {
+  const auto in_new_plan = [&](NodeId n) { return static_cast<NodeId>(same_place(before, *model_, n)); };
+  const NodeRange was = std::exchange(range_, {});
+  if (!was.empty()) range_ = clipped({in_new_plan(was.first), in_new_plan(was.last)}, *model_);
+}
+
 void Session::show(std::shared_ptr<const PlanModel> model) {
   const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
   const Selection old = std::exchange(selection_, Selection{});
   if (model_ && before && old.value != kNone) find_again(*before, old);
+  if (model_ && before)
+    find_range_again(*before);
+  else
+    range_ = {};
   if (model_) {
     const PlanView carried = before ? carried_view(*before, *model_, view) : model_->home();
     if (!(carried == view)) history_.reset(carried);
@@ -101,6 +121,12 @@ void Session::set_planning(Planning planning, double progress) {
 void Session::set_asked_budget(std::int64_t bytes) {
   if (bytes == asked_budget_) return;
   asked_budget_ = bytes;
+  tell(&Observer::plan_changed);
+}
+
+void Session::set_opening(std::string name) {
+  if (name == opening_) return;
+  opening_ = std::move(name);
   tell(&Observer::plan_changed);
 }
 
@@ -152,6 +178,15 @@ void Session::hover(ValueId v) {
 
 void Session::clear_selection() {
   selection_.clear();
+  range_ = {};
+  tell(&Observer::selection_changed);
+}
+
+void Session::select_range(const NodeRange& range) {
+  if (!model_) return;
+  const NodeRange now = clipped(range, *model_);
+  if (now == range_) return;
+  range_ = now;
   tell(&Observer::selection_changed);
 }
 

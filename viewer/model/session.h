@@ -52,6 +52,9 @@ class Session {
   std::int64_t asked_budget() const { return asked_budget_; }
   // The plan that keeps everything, as far as it is known; the pictures draw its outline. May be null.
   const PlanModel* keep_all() const { return keep_all_.get(); }
+  // The file that is being opened; empty: none. The document before it stays open until it is there.
+  const std::string& opening() const { return opening_; }
+  void set_opening(std::string name);
 
   void open(Document document);
   void close();
@@ -81,7 +84,10 @@ class Session {
   void select_value(ValueId v);
   void select_node(NodeId n);
   void hover(ValueId v);
-  void clear_selection();
+  void clear_selection();  // and the range
+  // Nodes whose bytes are summed up, apart from the selection.
+  const NodeRange& range() const { return range_; }
+  void select_range(const NodeRange& range);  // clipped to the schedule
   // Selects the node `by` steps further in the schedule. Without a selection, selects the first or the last node.
   void step_node(int by);
   // Selects the producer of the first operand of the selection, or the first reader of the selection.
@@ -109,17 +115,20 @@ class Session {
   void clamp_view();
   void select(ValueId v, NodeId n);  // the value if there is one, else the node
   void find_again(const PlanModel& before, const Selection& old);
+  void find_range_again(const PlanModel& before);
 
   std::vector<Observer*> observers_;
   std::shared_ptr<const Document> document_;
   std::shared_ptr<const PlanModel> model_;
   Selection selection_;
+  NodeRange range_;
   ViewHistory history_;
   ValueId centred_ = kNone;
   std::shared_ptr<const PlanModel> keep_all_;
   Planning planning_ = Planning::done;
   double progress_ = 0;
   std::int64_t asked_budget_ = -1;
+  std::string opening_;
   std::vector<Wish> wishes_;
   std::vector<KnownPlan> known_;
 };

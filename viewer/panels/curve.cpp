@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/same_step.h>
+#include <tapedeck/viewer/panels/range_box.h>
 
 #include <algorithm>
 #include <cmath>
@@ -129,6 +130,7 @@ void CurvePanel::draw(float width, float height) {
   else
     navigation_.update(plot_, session_, false);
   plot_.across = session_.view.time;
+  drag_range();
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, model.extent(), "live");
   draw_curve(plot_, model, session_.selection());
@@ -139,6 +141,7 @@ void CurvePanel::draw(float width, float height) {
   const float base = plot_.y_of(static_cast<double>(model.external_bytes()));
   if (plot_.y1 - base > 15) draw_text(TextSize::small, plot_.x1 + 7, (plot_.y1 + base) / 2 - 7, colours::kFaint, "external");
   draw_solving(plot_, session_);
+  draw_range();
   if (on_budget) return;
 
   const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -149,7 +152,37 @@ void CurvePanel::draw(float width, float height) {
   if (navigation_.double_clicked)
     session_.fit_all();
   else if (navigation_.clicked)
-    session_.select_node(n);
+    session_.select_node(on_peak_marker() ? model.peak_node() : n);
+}
+
+void CurvePanel::drag_range() {
+  if (!navigation_.selecting) return;
+  const double from = navigation_.selected_from, to = plot_.across_at(ImGui::GetIO().MousePos.x);
+  session_.select_range({static_cast<NodeId>(std::max(std::min(from, to), 0.0)), static_cast<NodeId>(std::max(from, to))});
+}
+
+void CurvePanel::draw_range() {
+  const NodeRange& range = session_.range();
+  if (range.empty()) return;
+  const PlanModel& model = *session_.model();
+  if (totals_of_ != model.serial() || !(totals_.range == range)) {
+    totals_ = range_totals(model, range);
+    totals_of_ = model.serial();
+  }
+  draw_range_box(plot_, totals_);
+}
+
+bool CurvePanel::on_peak_marker() const {
+  constexpr float kReach = 8;
+  if (session_.model()->peak_node() == kNone) return false;
+  const ImVec2 mouse = ImGui::GetIO().MousePos, peak = place_of_peak();
+  return std::abs(mouse.x - peak.x) <= kReach && std::abs(mouse.y - peak.y) <= kReach;
+}
+
+ImVec2 CurvePanel::place_of_peak() const {
+  const PlanModel& model = *session_.model();
+  const NodeId n = model.peak_node();
+  return ImVec2(plot_.x_of(n + 0.5), plot_.y_of(static_cast<double>(model.curve()[n])));
 }
 
 const std::vector<std::int64_t>& CurvePanel::outline() {

@@ -1,7 +1,9 @@
 // The curve of live bytes over the schedule, stacked by role, with lines for the peak of the plan and the budget, and the
-// outline of the plan that keeps everything. The line of the budget can be dragged.
+// outline of the plan that keeps everything. The line of the budget can be dragged. A drag with the left button marks nodes,
+// and a box sums up what happens to the bytes there; a click on the marker of the peak selects its node.
 #pragma once
 
+#include <tapedeck/viewer/model/range_totals.h>
 #include <tapedeck/viewer/panels/plot.h>
 
 namespace tapedeck::viewer {
@@ -20,12 +22,18 @@ class CurvePanel : public PicturePanel {
   void draw(float width, float height) override;
   ImVec2 place_of(NodeId n) const;                  // the place of a node on the canvas in the last frame, for tests
   ImVec2 place_of_bytes(std::int64_t bytes) const;  // in the middle of the plot
+  ImVec2 place_of_peak() const;                     // of the marker; REQUIRES a plan with nodes
 
  private:
   const std::vector<std::int64_t>& outline();
+  void drag_range();
+  void draw_range();
+  bool on_peak_marker() const;
 
   Plot plot_;
-  Navigation navigation_;
+  Navigation navigation_{Navigation::LeftDrag::selects};
+  RangeTotals totals_;  // of the range of the session
+  std::uint64_t totals_of_ = 0;
   BudgetHandle budget_;
   std::vector<std::int64_t> outline_;
   std::uint64_t outline_of_ = 0, outline_along_ = 0;  // serial numbers of the models

@@ -205,11 +205,10 @@ void DetailsPanel::fill() {
   if (now.node != kNone) html += node_html(*model, now.node);
   alive_.clear();
   listed_ = kLinesAtOnce;
-  if (html.empty()) {
-    html = plan_html(*model);
-    if (model->peak_node() != kNone) alive_ = model->alive(model->peak_node());
-    if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
-  }
+  const bool is_plan = html.empty();
+  if (is_plan) html = plan_html(*model);
+  if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive(model->peak_node());
+  if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
   setHtml(QString::fromStdString(html));
   if (listed_ < alive_.size())
     more_.start(0);

@@ -281,11 +281,13 @@ bool Navigation::wheel(const Plot& plot, PlanView* view, bool has_addresses) con
 
 bool Navigation::drag(const Plot& plot, PlanView* view, bool has_addresses) {
   const ImGuiIO& io = ImGui::GetIO();
-  clicked = double_clicked = false;
+  clicked = double_clicked = selecting = false;
   for (int button = 0; button < 3; ++button) {
     if (io.MouseClicked[button] && plot.contains(io.MousePos)) {
       pressed_ = true;
       dragging = false;
+      by_left_ = button == 0;
+      if (by_left_) selected_from = plot.across_at(io.MousePos.x);
       double_clicked = button == 0 && io.MouseDoubleClicked[0];
     }
   }
@@ -298,7 +300,8 @@ bool Navigation::drag(const Plot& plot, PlanView* view, bool has_addresses) {
     pressed_ = dragging = false;
     return false;
   }
-  if (!dragging || (io.MouseDelta.x == 0 && io.MouseDelta.y == 0)) return false;
+  selecting = dragging && by_left_ && left_ == LeftDrag::selects;
+  if (!dragging || selecting || (io.MouseDelta.x == 0 && io.MouseDelta.y == 0)) return false;
   view->time.pan(-static_cast<double>(io.MouseDelta.x / plot.width()));
   if (has_addresses) view->address.pan(static_cast<double>(io.MouseDelta.y / plot.height()));
   return true;
@@ -326,7 +329,10 @@ void Navigation::update(const Plot& plot, Session& session, bool has_addresses) 
 bool PicturePanel::draw_nothing(float width, float height) const {
   if (session_.model() != nullptr) return false;
   std::string text = "Drop a .tape or .graph file here, or press Ctrl+O";
-  if (session_.document() != nullptr) text = session_.solving() ? "planning…" : "no plan";
+  if (!session_.opening().empty())
+    text = "opening " + session_.opening() + "…";
+  else if (session_.document() != nullptr)
+    text = session_.solving() ? "planning…" : "no plan";
   draw_text(TextSize::body, (width - text_width(TextSize::body, text)) / 2, height / 2 - 8, colours::kFaint, text);
   return true;
 }

@@ -57,17 +57,23 @@ void node_tooltip(const PlanModel& model, NodeId n);
 
 // Zooms and moves the view of the session by wheel and drag over a plot. Keys are commands of the window.
 struct Navigation {
+  enum class LeftDrag : std::uint8_t { moves, selects };
+  explicit Navigation(LeftDrag left = LeftDrag::moves) : left_(left) {}
+
   bool dragging = false;
   bool clicked = false;  // true in the frame of a left click that was no drag
   bool double_clicked = false;
   void update(const Plot& plot, Session& session, bool has_addresses);
-  void rest() { *this = Navigation{}; }  // in a frame in which something else has the mouse
+  bool selecting = false;  // a left drag marks times, from `selected_from` to the mouse; other buttons move the view
+  double selected_from = 0;
+  void rest() { *this = Navigation(left_); }  // in a frame in which something else has the mouse
 
  private:
   bool wheel(const Plot& plot, PlanView* view, bool has_addresses) const;
   bool drag(const Plot& plot, PlanView* view, bool has_addresses);
   void note_cursor(const Plot& plot, Session& session) const;
-  bool pressed_ = false;
+  LeftDrag left_;
+  bool pressed_ = false, by_left_ = false;
 };
 
 // The line of the budget as a handle: a drag of it, or of the line of the peak where there is no budget, asks for the budget

@@ -1,0 +1,93 @@
+#include <tapedeck/viewer/planning/document_loader.h>
+
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <exception>
+#include <utility>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+void stop_if(const std::atomic<bool>* cancelled) {
+  if (cancelled != nullptr && *cancelled) throw Cancelled("opening the file was cancelled");
+}
+
+Plan plan_of(const Document& document, const LoadRequest& request, const std::atomic<bool>* cancelled) {
+  PlanOptions options = document.options;
+  options.budget = request.budget.bytes;
+  options.budget_percent = request.budget.percent;
+  options.cancel = cancelled;
+  return make_plan(*document.captured, options);
+}
+
+}  // namespace
+
+LoadedFile load_file(const LoadRequest& request, const std::atomic<bool>* cancelled) {
+  stop_if(cancelled);
+  LoadedFile file{open_document(request.path, request.costs), nullptr};
+  stop_if(cancelled);
+  std::optional<Plan> plan = std::exchange(file.document.plan, std::nullopt);
+  if (request.budget.given()) plan.reset();
+  if (!plan && request.plans) plan = plan_of(file.document, request, cancelled);
+  if (plan) file.model = PlanModel::of(std::move(*plan), file.document.options.costs, file.document.options.wishes);
+  return file;
+}
+
+void DocumentLoader::start(LoadRequest request) {
+  std::uint64_t number = 0;
+  {
+    std::lock_guard lock(mutex_);
+    number = wanted_ = ++numbers_;
+    done_.reset();
+  }
+  task_.run([this, number, request = std::move(request)](const std::atomic<bool>& cancelled) {
+    Result result;
+    try {
+      result.file = load_file(request, &cancelled);
+    } catch (const std::exception& error) {
+      result.error = error.what();
+    } catch (...) {
+      result.error = "an error of an unknown kind";
+    }
+    deliver(number, std::move(result));
+  });
+}
+
+void DocumentLoader::deliver(std::uint64_t number, Result result) {
+  std::lock_guard lock(mutex_);
+  if (number != wanted_) return;
+  done_ = std::move(result);
+  wake_();
+  changed_.notify_all();
+}
+
+void DocumentLoader::cancel() {
+  {
+    std::lock_guard lock(mutex_);
+    wanted_ = 0;
+    done_.reset();
+  }
+  task_.cancel();
+}
+
+bool DocumentLoader::busy() const {
+  std::lock_guard lock(mutex_);
+  return wanted_ != 0;
+}
+
+std::optional<DocumentLoader::Result> DocumentLoader::take() {
+  std::lock_guard lock(mutex_);
+  if (done_) wanted_ = 0;
+  return std::exchange(done_, std::nullopt);
+}
+
+std::optional<DocumentLoader::Result> DocumentLoader::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return done_ || wanted_ == 0; });
+  wanted_ = 0;
+  return std::exchange(done_, std::nullopt);
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,67 @@
+// Opens files: the document, and the plan that the file holds, as a model. In the background, so that the UI thread only has to
+// show them.
+//
+//     start(file) ----> thread: read, verify, draw up the plan ----> wake() ----> take()
+//     start(other) or cancel(): the load before is dropped, and nothing is delivered for it
+#pragma once
+
+#include <tapedeck/viewer/model/document.h>
+#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/plan_model.h>
+#include <tapedeck/viewer/planning/background_task.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace tapedeck::viewer {
+
+struct LoadRequest {
+  std::string path;
+  CostSource costs = CostSource::best;
+  Budget budget{};     // with one, the plan in the file is not wanted
+  bool plans = false;  // make the plan where it is not in the file
+};
+
+struct LoadedFile {
+  Document document;                       // without its plan, which is the model's
+  std::shared_ptr<const PlanModel> model;  // null: there is no plan in the file, or another one is wanted
+};
+
+// Loads in this thread. Throws the errors of open_document and make_plan; Cancelled.
+LoadedFile load_file(const LoadRequest& request, const std::atomic<bool>* cancelled = nullptr);
+
+// Only one thread (the UI's) may use it.
+class DocumentLoader {
+ public:
+  struct Result {
+    std::optional<LoadedFile> file;
+    std::string error;  // why there is no file
+  };
+
+  // The thread of the loader calls `wake` when a result is there; `wake` must only post a message.
+  explicit DocumentLoader(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  void start(LoadRequest request);  // drops the load before
+  void cancel();                    // drops the load
+  bool busy() const;                // a load was started and is neither taken nor dropped
+  std::optional<Result> take();     // once
+  std::optional<Result> wait();     // blocks until the result is there; nothing if there is no load
+
+ private:
+  void deliver(std::uint64_t number, Result result);
+
+  std::function<void()> wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t numbers_ = 0, wanted_ = 0;  // 0: no load
+  std::optional<Result> done_;
+  BackgroundTask task_;  // the last member: its destructor joins the thread first
+};
+
+}  // namespace tapedeck::viewer
