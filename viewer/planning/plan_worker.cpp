@@ -168,8 +168,9 @@ bool PlanWorker::fills() const {
 
 void PlanWorker::tell_progress(double share) {
   progress_ = share;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - told_ < std::chrono::milliseconds(100)) return;
+  constexpr auto kPause = std::chrono::steady_clock::duration(std::chrono::milliseconds(100)).count();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  if (now - told_ < kPause) return;
   told_ = now;
   wake_();
 }

@@ -92,7 +92,7 @@ class PlanWorker {
   std::uint64_t numbers_ = 0;
   bool quit_ = false;
   std::atomic<double> progress_{0};
-  std::chrono::steady_clock::time_point told_{};  // of the thread that prepares
+  std::atomic<std::chrono::steady_clock::rep> told_{0};  // when progress was told last; a search tells of it in both threads
   std::thread preparing_, answering_;
 };
 
