@@ -63,7 +63,6 @@ class MainWindow : public QMainWindow, public Observer {
   void set_budget(const Budget& budget);  // makes a new plan in the background
   void
   wait_for_plan();  // blocks until the plan is there; for unattended rendering, and for a second file dropped with the first
-  bool export_png(const std::string& path);
   // Runs the commands in order, each after the plan that the one before asked for is there.
   void run(const std::vector<const Command*>& commands);
 
