@@ -225,7 +225,7 @@ void Canvas::after_frame() {
 }
 
 void Canvas::paintEvent(QPaintEvent*) {
-  if (surface_ != nullptr) return;
+  if (surface_ != nullptr || left_out_) return;
   const double scale = devicePixelRatioF();
   host_->set_scale(scale * look_in_use().scale);
   host_->frame(picture_, to_units(width()), to_units(height()), seconds());

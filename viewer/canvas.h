@@ -29,6 +29,7 @@ class Canvas : public QWidget {
   void refresh();        // draws again soon; call after a change
   bool settled() const;  // true if no frame is left to draw
   Picture& picture() { return picture_; }
+  void leave_out(bool out) { left_out_ = out; }  // true: paints nothing, because something else draws the picture
 
  protected:
   bool event(QEvent* event) override;
@@ -49,6 +50,7 @@ class Canvas : public QWidget {
   GlSurface* surface_ = nullptr;  // null if the renderer is the rasteriser
   QElapsedTimer clock_;
   int frames_due_ = 0;
+  bool left_out_ = false;
 };
 
 // Draws a picture without any window: width x height pixels, `scale` pixels per unit.

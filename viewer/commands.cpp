@@ -32,7 +32,8 @@ Commands file_commands() {
       {"file.open", "Open…", "Ctrl+O", "Open a .tape or .graph file.", [](W& w) { w.ask_open(); }},
       {"file.compare", "Compare with…", "Ctrl+D", "Show this plan and the plan of another file side by side.",
        [](W& w) { w.ask_compare(); }},
-      {"file.export-png", "Export PNG…", "Ctrl+E", "Write the window as a picture.", [](W& w) { w.ask_export(); }, true},
+      {"file.export-picture", "Export picture…", "Ctrl+E", "Write the window as PNG, SVG or PDF.", [](W& w) { w.ask_export(); },
+       true},
       {"file.quit", "Quit", "Ctrl+Q", "Close the window.", [](W& w) { w.close(); }, true},
   };
 }

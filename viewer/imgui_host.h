@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace tapedeck::viewer {
 
@@ -83,6 +84,19 @@ enum class TextSize { small, body, title };
 ImFont* font(TextSize size);  // a font of the current context
 inline ImU32 to_imgui(Colour c) { return IM_COL32(c.r, c.g, c.b, c.a); }
 inline ImU32 to_imgui(Colour c, int alpha) { return IM_COL32(c.r, c.g, c.b, alpha); }
+
+// A line of text of a frame, and the indices of its letters in the draw list.
+struct DrawnText {
+  const ImDrawList* list;
+  int first, end;
+  ImVec2 at;  // the upper left corner, in units
+  TextSize size;
+  float width;
+  ImU32 colour;
+  std::string text;
+};
+// Where the functions that draw text note each line; null: nowhere. Only an export needs the notes (picture_vectors.h).
+inline std::vector<DrawnText>* text_notes = nullptr;
 
 // Owns an ImGui context. Not thread safe: ImGui has one current context per process.
 class ImGuiHost {

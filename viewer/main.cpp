@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   choose_platform(options);
   if (options.unattended()) qInstallMessageHandler(quiet);
   if (!has_display(arguments)) {
-    std::fputs("tapedeck-viewer: no display; --shot FILE.png and --export FILE.csv work without one\n", stderr);
+    std::fputs("tapedeck-viewer: no display; --shot FILE.png|svg|pdf and --export FILE.csv work without one\n", stderr);
     return kExecution;
   }
   QSurfaceFormat format;

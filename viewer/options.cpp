@@ -63,7 +63,7 @@ std::string usage_text() {
          "  --costs SOURCE          where microseconds come from: best, estimate, calibrated, profile (default best, as the "
          "tool)\n"
          "  --compare FILE          two plans side by side, on the same scales; --budget then means the second\n"
-         "  --shot FILE.png         render unattended and leave; needs no display\n"
+         "  --shot FILE.png|svg|pdf write a picture unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
@@ -83,7 +83,9 @@ std::string usage_text() {
 }
 
 std::string picture_name_problem(const std::string& path) {
-  return path.ends_with(".png") ? "" : "pictures are written as .png only, and '" + path + "' ends otherwise";
+  for (const char* ending : {".png", ".svg", ".pdf"})
+    if (path.ends_with(ending)) return "";
+  return "pictures are written as .png, .svg or .pdf, and '" + path + "' ends otherwise";
 }
 
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error) {

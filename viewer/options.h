@@ -34,7 +34,8 @@ struct Options {
 // Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error);
 std::string usage_text();
-// Says what is wrong with the name of a picture; empty if a picture of this name can be written. PNG is the only format.
+// Says what is wrong with the name of a picture; empty if a picture of this name can be written: .png, .svg
+// or .pdf.
 std::string picture_name_problem(const std::string& path);
 
 }  // namespace tapedeck::viewer

@@ -7,6 +7,7 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/command_menus.h>
 #include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/settings.h>
@@ -246,8 +247,6 @@ void MainWindow::outline_keep_all() {
     session_.set_keep_all(std::move(result->model));
 }
 
-bool MainWindow::export_png(const std::string& path) { return grab().save(QString::fromStdString(path), "PNG"); }
-
 void MainWindow::finish(const std::string& name) {
   const OpenPanel& open = panel(name);
   if (open.picture) open.picture->finish();
@@ -304,12 +303,10 @@ void MainWindow::ask_compare() {
 }
 
 void MainWindow::ask_export() {
-  QFileDialog* dialog = ask_file(this, "Export PNG", "PNG (*.png)", [this](const std::string& path) {
+  QFileDialog* dialog = ask_file(this, "Export picture", "Pictures (*.png *.svg *.pdf)", [this](const std::string& path) {
     const std::string problem = picture_name_problem(path);
-    if (!problem.empty())
-      show_error(this, problem);
-    else if (!export_png(path))
-      show_error(this, "Cannot write " + path);
+    if (!problem.empty()) return show_error(this, problem);
+    export_widget(path, *this, width(), height());
   });
   dialog->setAcceptMode(QFileDialog::AcceptSave);
   dialog->setFileMode(QFileDialog::AnyFile);

@@ -71,7 +71,6 @@ class MainWindow : public QMainWindow, public Observer {
   bool cancel_opening();                                 // false if nothing is being opened
   void set_budget(const Budget& budget);                 // makes a new plan in the background
   void wait_for_plan();  // blocks until the file that is being opened and its plan are there; for unattended rendering
-  bool export_png(const std::string& path);
   void finish(const std::string& panel);  // waits for work of the panel in the background; for unattended pictures
   // Writes the numbers of a panel. REQUIRES a name from the table. Throws FileError; UsageError if the panel has no numbers.
   void write_csv(const std::string& panel, const std::string& path);

@@ -318,8 +318,8 @@ TEST(RunOption, IsParsedWithTheOtherOptions) {
     EXPECT_FALSE(parse_options(bad, &options, &error));
   }
   options = {};
-  EXPECT_FALSE(parse_options({"a", "--shot", "x.svg"}, &options, &error));
-  EXPECT_NE(error.find(".png only"), std::string::npos) << error;
+  EXPECT_FALSE(parse_options({"a", "--shot", "x.gif"}, &options, &error));
+  EXPECT_NE(error.find(".png, .svg or .pdf"), std::string::npos) << error;
 }
 
 }  // namespace

@@ -456,7 +456,7 @@ TEST(Program, ExitCodesWithoutAnyDisplay) {
   EXPECT_EQ(run("--no-such-option"), kUsage);
   EXPECT_EQ(run(good + " --shot " + png + " --run view.fit-all"), kOk);
   EXPECT_EQ(run(good + " --shot " + png + " --run view.fit-al"), kUsage);
-  EXPECT_EQ(run(good + " --shot " + png + ".svg"), kUsage);
+  EXPECT_EQ(run(good + " --shot " + png + ".gif"), kUsage);
   EXPECT_EQ(run(good + " --shot " + png + " --size 640x480"), kOk);
   EXPECT_EQ(QImage(QString::fromStdString(png)).size(), QSize(640, 480));
   EXPECT_EQ(run(bad + " --shot " + png), kBadFile);

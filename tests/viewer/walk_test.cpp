@@ -5,6 +5,8 @@
 #include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/record/model_registry.h>
 
+#include <tapedeck/viewer/export_picture.h>
+
 #include <QtGui/QImage>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QTextBrowser>
@@ -83,7 +85,7 @@ TEST(Walk, HalfTheMemoryOfResnet50AndOneValueKept) {
   EXPECT_EQ(window.session().model()->plan().peak_bytes, half.peak_bytes);
 
   const std::string picture = folder.file("half.png");
-  EXPECT_TRUE(window.export_png(picture));
+  export_widget(picture, window, window.width(), window.height());
   EXPECT_EQ(QImage(QString::fromStdString(picture)).size(), window.size());
 }
 

@@ -19,6 +19,31 @@ ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
 float text_height(TextSize size) { return font(size)->FontSize * ImGui::GetIO().FontGlobalScale; }
 
+// Every text of a picture is drawn here, so that an export to a format with text knows it.
+void draw_line(TextSize size, const ImVec2& at, Colour colour, const char* text, const char* end) {
+  const int first = list()->IdxBuffer.Size;
+  list()->AddText(font(size), text_height(size), at, to_imgui(colour), text, end);
+  if (text_notes == nullptr || list()->IdxBuffer.Size == first) return;
+  const float width = font(size)->CalcTextSizeA(text_height(size), 1e9f, 0, text, end).x;
+  text_notes->push_back({list(), first, list()->IdxBuffer.Size, at, size, width, to_imgui(colour), {text, end}});
+}
+
+// Draws text in the lines into which ImGui would break it.
+void draw_wrapped(ImVec2 at, float width, const std::string& text) {
+  const float height = text_height(TextSize::body);
+  const float scale = height / font(TextSize::body)->FontSize;
+  const char *from = text.c_str(), *end = from + text.size();
+  while (from < end) {
+    const char* paragraph = std::find(from, end, '\n');
+    const char* stop =
+        std::max(font(TextSize::body)->CalcWordWrapPositionA(scale, from, paragraph, width), std::min(from + 1, paragraph));
+    draw_line(TextSize::body, at, colours::kText, from, stop);
+    at.y += height;
+    while (stop < paragraph && *stop == ' ') ++stop;
+    from = stop == paragraph ? paragraph + 1 : stop;
+  }
+}
+
 }  // namespace
 
 Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up) {
@@ -39,7 +64,7 @@ float text_width(TextSize size, const std::string& text) {
 }
 
 void draw_text(TextSize size, float x, float y, Colour colour, const std::string& text) {
-  list()->AddText(font(size), text_height(size), ImVec2(std::round(x), std::round(y)), to_imgui(colour), text.c_str());
+  draw_line(size, ImVec2(std::round(x), std::round(y)), colour, text.c_str(), text.c_str() + text.size());
 }
 
 void draw_text_cut(TextSize size, float x, float y, float width, Colour colour, const std::string& text) {
@@ -193,8 +218,7 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
   const ImVec2 low(std::round(x), std::round(y)), high(low.x + width, std::round(low.y + size.y + 12));
   list()->AddRectFilled(low, high, to_imgui(colours::kProblemGround));
   list()->AddRect(low, high, to_imgui(colours::kProblem));
-  list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText),
-                  text.c_str(), nullptr, wrap);
+  draw_wrapped(ImVec2(low.x + 8, low.y + 6), wrap, text);
   return high.y - low.y + 6;
 }
 

@@ -1,0 +1,86 @@
+#include <tapedeck/viewer/export_picture.h>
+
+#include <tapedeck/viewer/canvas.h>
+#include <tapedeck/viewer/picture_vectors.h>
+#include <tapedeck/viewer/vector_painter.h>
+#include <tapedeck/viewer/widget_vectors.h>
+
+#include <tapedeck/capture/formats/atomic_write.h>
+
+#include <QtCore/QBuffer>
+#include <QtGui/QPageSize>
+#include <QtGui/QPainter>
+#include <QtGui/QPdfWriter>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+constexpr int kDotsPerInch = 96;
+
+std::string png(const QImage& image) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  image.convertToFormat(QImage::Format_RGB32).save(&buffer, "PNG");
+  return bytes.toStdString();
+}
+
+// Puts a fixed time in the place of the time of writing. All bytes stay where the tables of the file say they are.
+void fix_time(QByteArray& bytes) {
+  const QByteArray mark("/CreationDate (");
+  const qsizetype at = bytes.indexOf(mark), end = bytes.indexOf(')', at);
+  if (at < 0 || end < 0) return;
+  const QByteArray time = mark + "D:19700101000000Z)";
+  bytes.replace(at, end + 1 - at, time.leftJustified(end + 1 - at, ' '));
+}
+
+std::string pdf(const VectorPicture& picture) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  {
+    QPdfWriter writer(&buffer);
+    writer.setCreator(QStringLiteral("tapedeck-viewer"));
+    writer.setResolution(kDotsPerInch);
+    const QSizeF inches(static_cast<double>(picture.width()) / kDotsPerInch,
+                        static_cast<double>(picture.height()) / kDotsPerInch);
+    writer.setPageSize(QPageSize(inches, QPageSize::Inch, QStringLiteral("picture"), QPageSize::ExactMatch));
+    writer.setPageMargins(QMarginsF(0, 0, 0, 0));
+    QPainter painter(&writer);
+    paint(picture, painter);
+  }
+  fix_time(bytes);
+  return bytes.toStdString();
+}
+
+std::string vectors(const std::string& path, const VectorPicture& picture) {
+  return path.ends_with(".svg") ? to_svg(picture) : pdf(picture);
+}
+
+void write(const std::string& path, const std::string& bytes) {
+  AtomicWriter writer(path);
+  writer.write(bytes);
+  writer.commit();
+}
+
+QImage pixels(QWidget& widget, int width, int height) {
+  QImage image(width, height, QImage::Format_RGB32);
+  image.fill(widget.palette().color(QPalette::Window));
+  widget.render(&image);
+  return image;
+}
+
+}  // namespace
+
+void export_picture(const std::string& path, Picture& picture, int width, int height, double scale) {
+  write(path, path.ends_with(".png") ? png(render_picture(picture, width, height, scale))
+                                     : vectors(path, picture_vectors(picture, width, height, scale)));
+}
+
+void export_widget(const std::string& path, QWidget& widget, int width, int height) {
+  write(path,
+        path.ends_with(".png") ? png(pixels(widget, width, height)) : vectors(path, widget_vectors(widget, width, height)));
+}
+
+}  // namespace tapedeck::viewer
