@@ -56,7 +56,7 @@ inline std::string read(const std::string& path) {
 inline bool spin_until(const std::function<bool()>& done) {
   QElapsedTimer clock;
   clock.start();
-  while (!done() && clock.elapsed() < 20000) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+  while (!done() && clock.elapsed() < 60000) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
   return done();
 }
 
