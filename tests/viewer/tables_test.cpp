@@ -1,6 +1,6 @@
 // Tests the tables of the window with real events: sorting, filters, totals, columns, copies, files, and the selection in both
 // directions.
-#include <tapedeck/tests/viewer/plans.h>
+#include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/model/glossary.h>
@@ -25,8 +25,6 @@
 #include <QtWidgets/QStatusBar>
 #include <QtWidgets/QTreeView>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -37,21 +35,14 @@ namespace {
 class TablesInTheWindow : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "viewer-tables-XXXXXX").string();
-    folder = mkdtemp(name.data());
-    std::ofstream(file("step.graph")) << training_graph(layers());
     window.resize(1600, 900);
     window.show();
-    window.open(file("step.graph"), {-1, 60});
+    window.open(folder.write("step.graph", training_graph(layers())), {-1, 60});
     window.wait_for_plan();
     QCoreApplication::processEvents();
   }
-  void TearDown() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
   virtual int layers() const { return 10; }
-  std::string file(const std::string& name) const { return folder + "/" + name; }
+  std::string file(const std::string& name) const { return folder.file(name); }
   const PlanModel& model() { return *window.session().model(); }
   TablePanel& panel(const std::string& name) {
     window.panel(name).dock->raise();
@@ -100,7 +91,7 @@ class TablesInTheWindow : public testing::Test {
     QApplication::sendEvent(to, &event);
   }
 
-  std::string folder;
+  Folder folder;
   MainWindow window{{Renderer::soft, "software", false}};
 };
 

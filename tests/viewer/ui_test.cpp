@@ -163,7 +163,7 @@ TEST_F(Window, TheScaleStaysWhenTheBudgetChanges) {
   EXPECT_EQ(window.session().model()->home().address, home.address);
 }
 
-// What is planned while the search is still at work is shown at once, and said to be improving; it is never dimmed then.
+// While the search is still at work, the window shows drafts at once and calls them improving; it does not dim them.
 TEST_F(Window, ADragShowsPlansWhileTheSearchIsAtWork) {
   window.open(folder.write("long.graph", training_graph(60)));
   ASSERT_TRUE(spin_until([&] { return window.session().model() != nullptr; }));

@@ -44,7 +44,7 @@ class PlanModel {
   // estimates.
   PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve, std::shared_ptr<const CostModel> costs = {},
             std::vector<Wish> wishes = {});
-  // What is made when it is asked for is made here too, so that the UI thread does not have to make it.
+  // The value log and the tables are made here too, so that the UI thread does not have to make them.
   static std::shared_ptr<const PlanModel> of(Plan plan, std::shared_ptr<const CostModel> costs = {},
                                              std::vector<Wish> wishes = {});
 

@@ -1,6 +1,5 @@
-// What is known of the values of a plan beyond the plan itself: the decision log, and the prices of the other choice for one
-// value. Both are those of `tapedeck plan --explain`. Working them out takes long for large graphs, so it runs in the
-// background.
+// The prices of the other choice for one value, as `tapedeck plan --explain VALUE` prints them. A price takes long for large
+// graphs, so a thread in the background works it out.
 #pragma once
 
 #include <tapedeck/capture/explain/value_prices.h>

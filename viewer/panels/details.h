@@ -31,7 +31,7 @@ class DetailsPanel : public QTextBrowser, public Observer {
   Session& session_;
   std::uint64_t shown_model_ = 0;  // hovering does not change this panel
   Selection shown_;
-  // What is alive at the peak. A long list is written in parts, so that the window does not wait for all of it.
+  // The rectangles that are alive at the peak. A long list is written in parts, so that the window does not wait for all of it.
   std::vector<PlanRect> alive_;
   std::size_t listed_ = 0;
   QTimer more_;

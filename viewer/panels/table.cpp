@@ -2,6 +2,7 @@
 // numbers when it is sorted or filtered.
 #include <tapedeck/viewer/panels/table.h>
 
+#include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/tables.h>
@@ -22,10 +23,8 @@
 #include <QtWidgets/QVBoxLayout>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <functional>
+#include <sstream>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -247,10 +246,11 @@ std::string TablePanel::selected_text() const {
 void TablePanel::copy() const { QGuiApplication::clipboard()->setText(QString::fromStdString(selected_text())); }
 
 void TablePanel::write_csv(const std::string& path) const {
-  std::ofstream out(path, std::ios::binary);
-  if (out && rows_->table() != nullptr) rows_->table()->write_csv(out, rows_->rows());
-  out.flush();
-  if (!out) throw FileError("cannot write " + path + ": " + std::strerror(errno));
+  std::ostringstream text;
+  if (rows_->table() != nullptr) rows_->table()->write_csv(text, rows_->rows());
+  AtomicWriter out(path);
+  out.write(text.str());
+  out.commit();
 }
 
 void TablePanel::ask_export() {
