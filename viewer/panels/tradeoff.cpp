@@ -133,13 +133,14 @@ void TradeoffPanel::lay_out(float width, float height) {
     high = std::max(high, static_cast<double>(p.peak));
     most = std::max(most, p.ratio);
   }
-  // Strategies that cost many times as much would press the others onto the axis.
+  // A strategy that costs many times as much would press the others onto the axis, so its points may lie outside.
+  const double limit = 1 + (most - 1) * 2;
   if (curves_)
     for (const TradeoffCurve& curve : curves_->curves)
       for (const TradeoffPoint& p : curve.points)
         if (p.feasible) {
           low = std::min(low, static_cast<double>(p.peak_bytes));
-          most = std::max(most, std::min(p.cost_ratio, 1 + (most - 1) * 2));
+          most = std::max(most, std::min(p.cost_ratio, limit));
         }
   const double air = std::max((high - low) * 0.04, 1.0), rise = (most - 1) * 0.06;
   const bool has_list = width > 560;
