@@ -70,7 +70,8 @@ const StrategyEntry& strategy_entry(std::string_view name) {
 std::string list_strategies() {
   std::string lines;
   const auto add = [&](const char* name, const char* doc) { lines += fmt::format("  {:<10} {}\n", name, doc); };
-  add("auto", "chooses with all strategies: with a budget as much as it needs, else what the user wished for (regions)");
+  add("auto",
+      "chooses with regions, greedy and search: with a budget as much as it needs, else what the user wished for (regions)");
   add("none", "keeps every value");
   for (const StrategyEntry* s : all_strategies()) add(s->name, s->doc);
   return lines;
