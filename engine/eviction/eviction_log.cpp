@@ -59,7 +59,7 @@ Call EvictionLog::add_call(std::span<const Block> operands, std::span<const std:
   for (std::size_t i = 0; i < operands.size(); ++i) {
     BlockEntry& operand = blocks_[operands[i]];
     call.places[i] = static_cast<std::int32_t>(operand.readers.size());
-    operand.readers.push_back({c, static_cast<std::int32_t>(i)});
+    operand.readers.push_back({c, static_cast<std::int32_t>(i), results.size() == 1 ? results[0] : Block{kNone}});
     operand.used = now_;
   }
   for (Block b : results) {
@@ -132,15 +132,19 @@ void EvictionLog::forget_costs_after(Block first) noexcept {
   constexpr std::size_t kMost = 16;
   ++mark_;
   walk_.assign(1, first);
+  const auto forget = [this](Block result) {
+    BlockEntry& entry = blocks_[result];
+    entry.cost = -1;
+    if (!entry.resident && std::exchange(entry.mark, mark_) != mark_) walk_.push_back(result);
+  };
   for (std::size_t k = 0; k < walk_.size() && k < kMost; ++k)
     for (const Reader& reader : blocks_[walk_[k]].readers) {
-      CallEntry& call = calls_[reader.call];
-      if (std::exchange(call.mark, mark_) == mark_) continue;
-      for (Block result : call.results) {
-        if (result == kNone) continue;
-        blocks_[result].cost = -1;
-        if (!blocks_[result].resident) walk_.push_back(result);
+      if (reader.result != kNone) {
+        forget(reader.result);
+        continue;
       }
+      for (Block result : calls_[reader.call].results)
+        if (result != kNone) forget(result);
     }
 }
 

@@ -108,26 +108,29 @@ class EvictionLog {
   struct Reader {
     Call call = kNone;
     std::int32_t operand = 0;  // its place in the list of operands of the call
+    Block result = kNone;      // the only result of the call; kNone if it has several
   };
-  struct BlockEntry {
-    std::int64_t bytes = 0;
-    double size = 0;   // bytes^(7/8)
-    double used = 0;   // the time of the last use
+  struct alignas(64) BlockEntry {
     double cost = -1;  // above the line of the score; negative: not known
-    Call maker = kNone;
-    std::int32_t locks = 0, pins = 0;
-    std::int32_t awaited = 0;        // calls that wait for other operands and will read it then
-    std::int32_t candidate = kNone;  // its place in the list of candidates
-    std::uint64_t mark = 0;          // the last walk over the log that met it
-    bool held = false, resident = false, alive = false;
+    double used = 0;   // the time of the last use
+    double size = 0;   // bytes^(7/8)
     std::vector<Reader> readers;
+    Call maker = kNone;
+    std::int32_t awaited = 0;  // calls that wait for other operands and will read it then
+    std::int32_t locks = 0;
+    bool held = false, resident = false, alive = false;  // the choice of a block reads the entry to here, one cache line
+    std::uint64_t mark = 0;                              // the last walk over the log that met it
+    std::int64_t bytes = 0;
+    std::int32_t pins = 0;
+    std::int32_t candidate = kNone;  // its place in the list of candidates
   };
-  struct CallEntry {
-    std::vector<Block> operands, results;
-    std::vector<std::int32_t> places;  // of this call in the reader lists of its operands
+  struct alignas(64) CallEntry {
+    std::vector<Block> operands;
     double cost = 0;
-    std::int32_t live_results = 0;
     std::uint64_t mark = 0;
+    std::vector<Block> results;
+    std::vector<std::int32_t> places;  // of this call in the reader lists of its operands
+    std::int32_t live_results = 0;
     bool alive = false;
   };
   struct Frame;
