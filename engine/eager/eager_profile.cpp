@@ -1,6 +1,7 @@
 #include <tapedeck/engine/eager/eager_profile.h>
 
 #include <tapedeck/engine/eager/thread_state.h>
+#include <tapedeck/engine/text/utf8.h>
 
 #include <fmt/format.h>
 
@@ -21,17 +22,21 @@ std::int64_t clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// JSON text of a name that holds any bytes.
+// JSON text of a name that holds any bytes. Each byte that is not UTF-8 becomes U+FFFD.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (c == '"' || c == '\\')
-      out.append("\\").push_back(c);
-    else if (byte < 0x20 || byte >= 0x7f)
-      out += fmt::format("\\u{:04x}", byte);
+      out.append({'\\', c});
+    else if (c >= 0x20 && c < 0x7f)
+      out += c;
+    else if (const std::size_t n = utf8_length(text.substr(i)))
+      out += text.substr(i, n), i += n - 1;
+    else if (static_cast<unsigned char>(c) < 0x80)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     else
-      out.push_back(c);
+      out += "\\ufffd";
   }
   return out + "\"";
 }

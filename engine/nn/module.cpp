@@ -36,7 +36,9 @@ void Module::forget(const Module& child) {
 void Module::require_distinct_children() const {
   std::unordered_set<std::string_view> seen;
   for (const Module* child : children_)
-    if (!seen.insert(child->path_).second) throw UsageError(fmt::format("two modules are named '{}'", child->path_));
+    if (!seen.insert(child->path_).second)
+      throw UsageError(fmt::format("two modules are named '{}'; each module inside {} needs a name of its own", child->path_,
+                                   path_.empty() ? "the net" : fmt::format("'{}'", path_)));
 }
 
 void Module::require_new_name(const std::string& name) const {

@@ -96,6 +96,7 @@ Graph recorded_graph(const std::string& model, ModelOptions options, bool abstra
 // Types come first, since a file may claim any size; a step on real data is recorded only for the data of constants, and only
 // once the graph of the file is known to be of that size.
 bool is_recorded_by(const std::string& model, const ModelOptions& options, const Graph& captured) {
+  if (options.layers > captured.node_count()) return false;  // each layer has a node; to record so many would take long
   const Graph types = recorded_graph(model, options, true);
   if (!same_structure(types, captured, Constants::by_type)) return false;
   return !has_abstract_constant(types) || same_structure(recorded_graph(model, options, false), captured, Constants::by_data);

@@ -101,5 +101,15 @@ TEST(EagerProfile, HasATableAndATrace) {
   EXPECT_EQ(std::count(trace.begin(), trace.end(), '{'), std::count(trace.begin(), trace.end(), '}'));
 }
 
+TEST(EagerProfile, ATraceKeepsNamesInUtf8AndReplacesOtherBytes) {
+  EagerProfile profile;
+  {
+    const PathScope scope("größe \xff\x01\"");
+    exp(ones({2}));
+  }
+  profile.stop();
+  EXPECT_MENTIONS(profile.chrome_trace(), "\"module\": \"größe \\ufffd\\u0001\\\"\"");
+}
+
 }  // namespace
 }  // namespace tapedeck

@@ -60,7 +60,8 @@ TEST(Module, AChildMayOutliveItsParent) {
 TEST(Module, TwoChildrenOfOneNameAreAnError) {
   Net net;
   const Scale other(net, "second", 5.0f);
-  EXPECT_EQ(message_of<UsageError>([&] { net.parameters(); }), "two modules are named 'second'");
+  EXPECT_EQ(message_of<UsageError>([&] { net.parameters(); }),
+            "two modules are named 'second'; each module inside the net needs a name of its own");
   message_of<UsageError>([&] { net.buffers(); });
   message_of<UsageError>([&] { net["second"]; });
 }
