@@ -1,10 +1,13 @@
 // Runs random programs with gradients and threads inside a memory budget and without, and compares the bits. Sessions open and
 // close anywhere, also in the middle of a tape.
+#include <tapedeck/engine/control/loops.h>
 #include <tapedeck/engine/eager/checkpoint.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/eager/session.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/seeds.h>
@@ -40,13 +43,19 @@ class Program {
 
   void step(bool drops) {
     const Tensor a = one_of(held_), b = one_of(held_), w = one_of(weights_);
-    const std::size_t what = pick(16);
+    const std::size_t what = pick(22);
     if (what < 10)
       held_.push_back(result(what, a, b, w));
     else if (what < 12)
       train(a, b, pick(2) == 0);
-    else
+    else if (what < 16)
       other(what, a, b, drops);
+    else if (what < 20)
+      held_.push_back(controlled(what, a, b, w));
+    else if (what == 20)
+      held_.push_back(mul(on_host(a, [this](const Tensor& x) { see(x); }), 0.5));  // a second call would be seen
+    else
+      differentiate_twice(a, w);
     if (held_.size() > 10) held_.erase(held_.begin());
   }
 
@@ -92,6 +101,29 @@ class Program {
       default:
         return softmax(a, 1);
     }
+  }
+
+  static Tensor controlled(std::size_t what, const Tensor& a, const Tensor& b, const Tensor& w) {
+    if (what == 16)
+      return cond(
+          sum(a) > 0, [&](const Tensors&) { return Tensors{tanh(a)}; }, [&](const Tensors&) { return Tensors{mul(a, w)}; })[0];
+    if (what == 17) {
+      const auto less = [](const Tensors& at) { return at[1] < 3; };
+      const auto body = [](const Tensors& at) { return Tensors{tanh(matmul(at[0], at[2])), at[1] + 1}; };
+      return while_loop(less, body, {a, zeros({})}, {w}, {.max_trips = 5}).carried[0];
+    }
+    const LoopOptions options{.checkpoint_every = what == 18 ? 0 : 5, .reverse = what == 19};
+    const auto body = [](const Tensors& at) {
+      const Tensor next = tanh(at[0] + at[1]);
+      return Tensors{next, next * at[2]};
+    };
+    return scan(body, {reshape(narrow(b, 0, 0, 1), {32})}, {a}, {reshape(narrow(w, 0, 3, 1), {32})}, options).stacked[0];
+  }
+
+  void differentiate_twice(const Tensor& a, const Tensor& w) {
+    const Tensor first = gradients({sum(square(tanh(matmul(a, w))))}, {w}, {.create_graph = true})[0];
+    held_.push_back(mul(gradients({sum(square(first))}, {w})[0], 0.01));
+    forget_history();  // it is spent
   }
 
   void train(const Tensor& a, const Tensor& b, bool in_place) {
