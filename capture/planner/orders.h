@@ -37,7 +37,7 @@ struct Order {
   std::vector<StrategyChoices> for_floor;  // the same at unit costs, of the strategies that may set the floor
   std::deque<StrategyChoices> improved;    // by the strategies that improve on these; candidates point into it
 
-  std::vector<Decision> loops;  // the loops whose backward keeps fewer carried values than recorded (loop_intervals.h)
+  std::vector<Decision> loops;  // the loops that keep less for backward than recorded (loop_intervals.h)
   double recorded_cost = 0;     // of keeping everything with the recorded intervals; counts only where `loops` has any
 
   bool has_other_intervals() const { return !loops.empty(); }

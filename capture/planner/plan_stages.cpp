@@ -111,7 +111,7 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
   // Order: look for orders of the nodes that keep few bytes alive, and for joins whose parts can lie in place.
   find_orders(std::exchange(wished_.graph, {}), &planning_);
 
-  // Loops: the same orders, with loops that keep fewer carried values for backward.
+  // Loops: the same orders, with loops that keep fewer bytes for backward.
   if (planning_.effort.looks_for_floor()) add_loop_intervals(&planning_);
 
   // Rematerialize: in each order every strategy chooses values to compute again; each point on its way is a candidate.
