@@ -300,14 +300,6 @@ std::vector<Setting> settings_for(const std::vector<Loop>& loops) {
   return settings;
 }
 
-std::vector<const Order*> orders_to_vary(const Planning& p) {
-  const Order* least = &p.recorded();
-  for (const auto& order : p.orders)
-    if (!order->facts.has_parts && order->live_peak < least->live_peak) least = order.get();
-  if (least == &p.recorded()) return {least};
-  return {&p.recorded(), least};
-}
-
 std::string why_scan_stays(const Graph& g, NodeId n) {
   for (ScanPair& pair : find_scan_pairs(g)) {
     if (pair.backward != n) continue;

@@ -11,6 +11,7 @@
 #include <tapedeck/capture/planner/close_candidates.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/honour_wishes.h>
+#include <tapedeck/capture/planner/lean_regions.h>
 #include <tapedeck/capture/planner/loop_intervals.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/planner/solve_for_budget.h>
@@ -113,6 +114,9 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
 
   // Loops: the same orders, with loops that keep fewer bytes for backward.
   if (planning_.effort.looks_for_floor()) add_loop_intervals(&planning_);
+
+  // Regions: the same orders, with bodies of loops and branches that take fewer bytes.
+  if (planning_.effort.looks_for_floor()) add_lean_regions(&planning_);
 
   // Rematerialize: in each order every strategy chooses values to compute again; each point on its way is a candidate.
   rematerialize(&planning_);
