@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -18,6 +19,8 @@ namespace tapedeck {
 namespace {
 
 constexpr std::int64_t kPointsOfRegion = 6;  // plans of one region in fewer bytes
+// A search for them searches in the regions inside, too, twice in some. So it stops at this many levels of regions in a region.
+constexpr int kMostLevels = 2;
 
 using Plans = std::vector<std::shared_ptr<const Plan>>;
 
@@ -97,8 +100,21 @@ std::vector<std::int64_t> budgets_below(std::int64_t peak, std::int64_t floor) {
   return budgets;
 }
 
+// Whether regions lie in the graph more than `levels` deep. Each level is looked at once, however often a region stands in it.
+bool nests_deeper(const Graph& graph, int levels) {
+  std::set<const Graph*> level{&graph};
+  for (; levels >= 0 && !level.empty(); --levels) {
+    std::set<const Graph*> next;
+    for (const Graph* g : level)
+      for (const Region& region : g->regions) next.insert(region.get());
+    level = std::move(next);
+  }
+  return !level.empty();
+}
+
 Plans search_fewer(const Region& region) {
   Plans found;
+  if (nests_deeper(*region, kMostLevels)) return found;
   const std::shared_ptr<const Plan> kept = plan_region(region);
   PlanSearch search(*region, {}, SearchEffort::draft);
   if (search.floor() >= kept->peak_bytes) return found;
