@@ -1,6 +1,6 @@
 // The bound holds for every order of the same nodes (rematerialize/cost_bound.h), so one of the orders without parts answers
 // for all of them. Orders with parts in place copy less and cannot make parts again, so each of them has a bound of its own,
-// and so has each choice of the intervals of loops. The least bound is a bound on all plans.
+// and so has each choice of the ways of loops. The least bound is a bound on all plans.
 #include <tapedeck/capture/planner/bound_cost.h>
 
 #include <tapedeck/capture/planner/planning.h>
@@ -30,7 +30,7 @@ BoundedCosts::Bound BoundedCosts::least(std::int64_t budget) {
   Bound least = bound_in(0, budget);
   for (std::size_t i = 1; i < planning_.orders.size(); ++i) {
     const Facts& facts = planning_.orders[i]->facts;
-    if ((!facts.has_parts && !planning_.orders[i]->has_other_intervals()) ||
+    if ((!facts.has_parts && !planning_.orders[i]->has_other_ways()) ||
         (least.cost.may_fit && facts.keep_all_cost >= least.total_us))
       continue;
     const Bound bound = bound_in(i, budget);
@@ -48,8 +48,8 @@ void BoundedCosts::note(Plan* plan) {
     return;
   }
   plan->cost_lower_bound_us = bound.total_us;
-  const char* const kept = bound.order->has_other_intervals() ? "intervals of loops: no value has to be made again"
-                                                              : "keep all: nothing has to be made again";
+  const char* const kept = bound.order->has_other_ways() ? "other ways of loops: no value has to be made again"
+                                                         : "keep all: nothing has to be made again";
   plan->bound_from = bound.cost.at == kNone ? kept : "knapsack at " + name_of(bound.order->graph, bound.cost.at);
 }
 

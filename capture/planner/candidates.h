@@ -30,7 +30,7 @@ struct Candidate {
   std::int64_t runs = 0;           // of all nodes: its cost at unit costs
 
   // Makes no value again, and every loop keeps for backward what it was recorded to keep.
-  bool keeps_all() const { return strategy == nullptr && !order->has_other_intervals(); }
+  bool keeps_all() const { return strategy == nullptr && !order->has_other_ways(); }
   bool counts_for_floor() const { return !point.for_budget; }
   bool is_improved() const { return strategy && (strategy->improve || strategy->solve); }
   bool is_wish() const { return strategy && strategy->taken_for == TakenFor::wishes; }

@@ -117,15 +117,15 @@ Candidate* find_cheapest(std::int64_t budget, std::int64_t floor, const Allowed&
 // The user's wishes if there are any to honour, else keep all.
 bool is_wanted_without_budget(const Candidate& c) { return c.order->has_wishes() ? c.is_wish() : c.keeps_all(); }
 
-// A loop keeps its recorded interval unless a strategy works for a budget.
-bool may_choose_intervals(Strategy strategy, std::int64_t budget) {
+// Loops and branches stay as recorded unless a strategy works for a budget.
+bool may_choose_ways(Strategy strategy, std::int64_t budget) {
   if (budget < 0 || strategy == Strategy::none) return false;
   return strategy == Strategy::automatic || find_strategy(strategy)->taken_for == TakenFor::budget;
 }
 
 // Which candidates the options allow.
 bool is_allowed(const Candidate& c, Strategy strategy, std::int64_t budget, const Planning& p) {
-  if (c.order->has_other_intervals() && !may_choose_intervals(strategy, budget)) return false;
+  if (c.order->has_other_ways() && !may_choose_ways(strategy, budget)) return false;
   if (strategy == Strategy::none) return c.keeps_all();
   if (strategy == Strategy::automatic) return budget >= 0 || is_wanted_without_budget(c);
   const StrategyEntry* asked = find_strategy(strategy);
@@ -215,7 +215,7 @@ void note_choice(const Choice& choice, Plan* plan) {
   plan->floor_bytes = choice.limits.floor < 0 ? plan->peak_bytes : std::min(choice.limits.floor, plan->peak_bytes);
   plan->keep_all_peak_bytes = choice.limits.keep_all_peak;
   plan->decisions = decisions_behind(c);
-  if (c.order->has_other_intervals()) {
+  if (c.order->has_other_ways()) {
     plan->decisions.insert(plan->decisions.begin(), c.order->loops.begin(), c.order->loops.end());
     plan->keep_all_cost_us = c.order->recorded_cost;
   }

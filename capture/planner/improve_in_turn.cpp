@@ -66,11 +66,11 @@ const Order* improve_once(const Order& order, Planning* p) {
 }  // namespace
 
 // Which order leads furthest does not show before, so all are tried. Orders with parts are left out: parts cannot be made
-// again. So are orders with other intervals of loops: their nodes stand as in an order that is tried.
+// again. So are orders with other ways of loops: their nodes stand as in an order that is tried.
 void improve_in_turn(Planning* p) {
   std::vector<const Order*> starts;
   for (const auto& order : p->orders)
-    if (!order->facts.has_parts && !order->has_other_intervals()) starts.push_back(order.get());
+    if (!order->facts.has_parts && !order->has_other_ways()) starts.push_back(order.get());
   for (const Order* order : starts)
     for (int round = 0; order && round < kMostRounds; ++round) order = improve_once(*order, p);
 }

@@ -144,4 +144,12 @@ void find_orders(Graph prepared, Planning* p) {
   if (has(p->options.sharing, Sharing::parts)) add_joined_order(p);
 }
 
+std::vector<const Order*> orders_to_vary(const Planning& p) {
+  const Order* least = &p.recorded();
+  for (const auto& order : p.orders)
+    if (!order->facts.has_parts && order->live_peak < least->live_peak) least = order.get();
+  if (least == &p.recorded()) return {least};
+  return {&p.recorded(), least};
+}
+
 }  // namespace tapedeck

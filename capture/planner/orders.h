@@ -37,10 +37,11 @@ struct Order {
   std::vector<StrategyChoices> for_floor;  // the same at unit costs, of the strategies that may set the floor
   std::deque<StrategyChoices> improved;    // by the strategies that improve on these; candidates point into it
 
-  std::vector<Decision> loops;  // the loops whose backward keeps fewer carried values than recorded (loop_intervals.h)
-  double recorded_cost = 0;     // of keeping everything with the recorded intervals; counts only where `loops` has any
+  // The loops that keep less for backward than recorded (loop_intervals.h), and the regions in fewer bytes (lean_regions.h).
+  std::vector<Decision> loops;
+  double recorded_cost = 0;  // of keeping everything with the loops as recorded; counts only where `loops` has any
 
-  bool has_other_intervals() const { return !loops.empty(); }
+  bool has_other_ways() const { return !loops.empty(); }
   bool has_wishes(const StrategyEntry* strategy = nullptr) const;  // this strategy, or any, honours wishes of the user
 };
 
@@ -54,5 +55,9 @@ void add_order(std::unique_ptr<Order> order, Planning* planning);
 
 // The stage: the recorded order of the prepared graph, and with Ordering::automatic the orders that keep fewer bytes alive.
 void find_orders(Graph prepared, Planning* planning);
+
+// The orders in which other ways of loops and leaner regions are tried: the recorded one, and the one that keeps the fewest
+// bytes alive, if this is another one. Orders with parts are left out.
+std::vector<const Order*> orders_to_vary(const Planning& planning);
 
 }  // namespace tapedeck

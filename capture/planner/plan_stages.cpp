@@ -11,6 +11,7 @@
 #include <tapedeck/capture/planner/close_candidates.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/honour_wishes.h>
+#include <tapedeck/capture/planner/lean_regions.h>
 #include <tapedeck/capture/planner/loop_intervals.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/planner/solve_for_budget.h>
@@ -111,8 +112,11 @@ PlanStages::PlanStages(const Graph& captured, const PlanOptions& options, LookFo
   // Order: look for orders of the nodes that keep few bytes alive, and for joins whose parts can lie in place.
   find_orders(std::exchange(wished_.graph, {}), &planning_);
 
-  // Loops: the same orders, with loops that keep fewer carried values for backward.
+  // Loops: the same orders, with loops that keep fewer bytes for backward.
   if (planning_.effort.looks_for_floor()) add_loop_intervals(&planning_);
+
+  // Regions: the same orders, with bodies of loops and branches that take fewer bytes.
+  if (planning_.effort.looks_for_floor()) add_lean_regions(&planning_);
 
   // Rematerialize: in each order every strategy chooses values to compute again; each point on its way is a candidate.
   rematerialize(&planning_);
