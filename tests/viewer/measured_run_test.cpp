@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 namespace tapedeck::viewer {
@@ -29,10 +30,11 @@ const Captured& cnn() {
   return captured;
 }
 
+// A model of its own, of a plan that is made once.
 std::shared_ptr<const PlanModel> planned_cnn(double percent) {
-  PlanOptions options;
-  options.budget_percent = percent;
-  return PlanModel::of(make_plan(cnn().graph, options));
+  static std::map<double, Plan> plans;
+  if (!plans.count(percent)) plans[percent] = make_plan(cnn().graph, {.budget_percent = percent});
+  return PlanModel::of(plans[percent]);
 }
 
 ReplayValues stand_ins(const Graph& graph) { return replay_values("none.graph", graph); }

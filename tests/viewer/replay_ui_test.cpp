@@ -25,18 +25,29 @@ namespace {
 
 constexpr MeasureEffort kQuick = {.warm_up_s = 0, .steps_s = 0, .timelines_s = 0};
 
-// A window with the cnn, planned under 70 % of its memory.
+// The cnn, planned under 70 % of its memory.
+const TapeFile& cnn_file() {
+  static const TapeFile file = [] {
+    TapeFile made = tape_of(record_model(*find_model("cnn"), {.batch = 2}));
+    made.plan = make_plan(made.captured, {.budget_percent = 70});
+    return made;
+  }();
+  return file;
+}
+
+// A window with it.
 class ReplayWindow : public testing::Test {
  protected:
   void SetUp() override {
-    save_tape(path, record_model(*find_model("cnn"), {.batch = 2}));
+    save_tape(path, cnn_file());
     window.replays().set_effort(kQuick);
     window.resize(1600, 900);
     window.show();
     activate();
-    window.open(path, {-1, 70});
+    window.open(path);
     window.wait_for_plan();
     ASSERT_TRUE(plan().feasible);
+    ASSERT_GT(plan().recomputed_nodes, 0);
   }
   void activate() {  // only the active window has shortcuts
     window.activateWindow();
@@ -174,7 +185,7 @@ TEST_F(ReplayWindow, PointsOfCostOverPeakAreMeasuredDrawnListedAndWritten) {
   EXPECT_NE(shown, points.end());  // the plan in the window is among them
   for (const MeasuredPoint& p : points) {
     EXPECT_EQ(p.observed_peak_bytes, p.planned_peak_bytes);
-    if (&p != &points.front() && &p != &points.back()) continue;
+    if (&p != &points.front()) continue;
     const Plan alone = make_plan(*window.session().document()->captured, {.budget = p.budget});
     EXPECT_EQ(alone.peak_bytes, p.planned_peak_bytes);
     EXPECT_DOUBLE_EQ(alone.recompute_cost_ratio(), p.planned_ratio);
