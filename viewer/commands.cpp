@@ -48,9 +48,9 @@ Commands view_commands() {
        "Move the selected value to the centre; again: zoom so that it fills the view.",
        [](W& w) { w.session().fit_selection(); }},
       {"view.clear-selection", "Clear selection", "Esc",
-       "Select nothing; the details then show the whole plan. While a file is opened: cancel that.",
+       "Select nothing; the details then show the whole plan. While a file is opened or a replay measured: cancel that.",
        [](W& w) {
-         if (!w.cancel_opening()) w.session().clear_selection();
+         if (!w.cancel_opening() && !w.cancel_measuring()) w.session().clear_selection();
        }},
   };
   const auto move = [&](const char* id, const char* title, const char* keys, const char* help, auto run, bool group = false) {
@@ -169,6 +169,21 @@ Commands edit_commands() {
   };
 }
 
+Commands replay_commands() {
+  return {
+      {"replay.measure", "Measure this plan", "Ctrl+M",
+       "Replay the shown plan some times, and draw what it held and how long it took beside what the plan says.",
+       [](W& w) { w.measure(); }},
+      {"replay.measure-curve", "Measure the tradeoff", "Ctrl+Shift+M",
+       "Replay plans of several budgets in turn, and draw their times in the panel Tradeoff.", [](W& w) { w.measure_curve(); }},
+      {"replay.profile", "Take a profile…", "", "Take the times of a file that tapedeck replay --profile --save wrote.",
+       [](W& w) { w.ask_profile(); }},
+      {"replay.cancel", "Cancel measuring", "", "Stop the replays that are being measured.", [](W& w) { w.cancel_measuring(); },
+       true},
+      {"replay.forget", "Forget measurements", "", "Show planned numbers only.", [](W& w) { w.forget_measurements(); }},
+  };
+}
+
 Commands go_commands() {
   return {
       {"go.next-node", "Next node", ".", "Select the next node of the schedule.", [](W& w) { w.session().step_node(1); }},
@@ -205,7 +220,7 @@ const std::vector<Command>& all_commands() {
   static const Commands commands = [] {
     Commands all;
     for (Commands (*part)() : {file_commands, edit_commands, view_commands, look_commands, panel_commands, budget_commands,
-                               go_commands, help_commands}) {
+                               replay_commands, go_commands, help_commands}) {
       Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

@@ -34,7 +34,7 @@ bool parse_scale(std::string text, double* scale) {
 }
 
 bool is_table(const std::string& panel) {
-  if (panel == "tradeoff") return true;
+  if (panel == "tradeoff" || panel == "curve") return true;
   for (int id = 0; id < kTableCount; ++id)
     if (layout_of(static_cast<TableId>(id)).name == panel) return true;
   return false;
@@ -62,13 +62,15 @@ std::string usage_text() {
          "  --budget SIZE|PCT%      plan under this budget (64MiB, 1.5GB; percent of the peak of keeping everything)\n"
          "  --costs SOURCE          where microseconds come from: best, estimate, calibrated, profile (default best, as the "
          "tool)\n"
+         "  --profile FILE.tape     times and peak of `tapedeck replay --profile --save`, beside those of the plan\n"
          "  --compare FILE          two plans side by side, on the same scales; --budget then means the second\n"
          "  --shot FILE.png|svg|pdf write a picture unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
-         "  --export FILE.csv       write the table of --panel (tradeoff, nodes, values, parameters, decisions) and leave\n"
+         "  --export FILE.csv       write the table of --panel (curve, tradeoff, nodes, values, parameters, decisions) and "
+         "leave\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
          "  --theme NAME            " +
          theme_list() +
@@ -118,8 +120,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       name.resize(equals);
     } else {
       static const std::vector<std::string> known = {
-          "--shot",  "--size",  "--panel",  "--budget", "--renderer", "--compare",  "--run",     "--costs",
-          "--theme", "--scale", "--export", "--help",   "--version",  "--commands", "-platform", "-style"};
+          "--shot",  "--size",   "--panel",   "--budget", "--renderer", "--compare",  "--run",     "--costs", "--theme",
+          "--scale", "--export", "--profile", "--help",   "--version",  "--commands", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -131,6 +133,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->csv = value;
     else if (name == "--compare" && !value.empty())
       options->compare = value;
+    else if (name == "--profile" && !value.empty())
+      options->profile = value;
     else if (name == "--costs") {
       if (!parse_cost_source(value, &options->costs))
         return fail("--costs takes best, estimate, calibrated or profile, not '" + value + "'");
@@ -170,9 +174,11 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
   if (!options->csv.empty() && !is_table(options->panel))
-    return fail("--export writes a table: add --panel tradeoff, nodes, values, parameters or decisions");
+    return fail("--export writes a table: add --panel curve, tradeoff, nodes, values, parameters or decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))
     return fail("--export writes a .csv file, and " + options->csv + " ends otherwise");
+  if (!options->profile.empty() && options->file.empty()) return fail("--profile needs a FILE whose plan it is compared with");
+  if (!options->profile.empty() && !options->compare.empty()) return fail("--profile and --compare exclude each other");
   if (!options->compare.empty() && options->file.empty()) return fail("--compare needs a FILE to compare with");
   return true;
 }

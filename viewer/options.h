@@ -18,7 +18,7 @@ enum ExitCode { kOk = 0, kUsage = 2, kBadFile = 3, kInfeasible = 4, kExecution =
 
 // The parsed command line. Empty texts mean that the option is not given.
 struct Options {
-  std::string file, compare, shot, panel, csv;
+  std::string file, compare, shot, panel, csv, profile;
   int width = 1600, height = 900;
   Budget budget;
   Renderer renderer = Renderer::automatic;

@@ -66,9 +66,10 @@ int take_shot(const Options& options) {
     setup.remember = false;
     setup.prepares = false;
     setup.costs = options.costs;
+    setup.profile = options.profile;
     MainWindow window(setup);
     window.open(options.file, options.budget);
-    window.wait_for_plan();
+    window.wait_for_measuring();
     if (!window.error().empty()) {
       std::fprintf(stderr, "tapedeck-viewer: %s: %s\n", options.file.c_str(), window.error().c_str());
       return kBadFile;
@@ -76,6 +77,10 @@ int take_shot(const Options& options) {
     if (!options.run.empty()) {
       show_unseen(window, options.width, options.height);  // a command may need the size and the focus of a shown window
       window.run(options.run);
+    }
+    if (!window.measuring_error().empty()) {
+      std::fprintf(stderr, "tapedeck-viewer: %s\n", window.measuring_error().c_str());
+      return kBadFile;
     }
     if (!options.panel.empty()) window.finish(options.panel);
     if (!options.csv.empty()) window.write_csv(options.panel, options.csv);

@@ -68,6 +68,7 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
 }
 
 MainWindow::~MainWindow() {
+  replays_.reset();
   loader_.reset();
   worker_.reset();
   session_.detach(this);
@@ -89,6 +90,7 @@ void MainWindow::open(const std::string& path, const Budget& budget) {
 }
 
 void MainWindow::show_document(LoadedFile file, const Budget& budget) {
+  cancel_measuring();
   worker_->cancel();
   dim_.stop();
   budget_ = budget;
@@ -107,6 +109,7 @@ void MainWindow::show_document(LoadedFile file, const Budget& budget) {
     request();
   }
   if (setup_.remember) remember_recent_file(session_.document()->path);
+  if (!setup_.profile.empty()) take_profile(std::exchange(setup_.profile, {}));
 }
 
 void MainWindow::start_opening(const std::string& path, const Budget& budget, Failed failed) {
@@ -229,6 +232,7 @@ void MainWindow::take(std::optional<PlanWorker::Result> result) {
     plan_changed();
   else if (result->model != session_.shared_model())
     session_.show(result->model);
+  if (!session_.solving()) start_next_measurement();
   if (!session_.solving() && !opening_ && !compares_next_.empty()) start_comparing(std::exchange(compares_next_, {}));
 }
 
@@ -289,8 +293,8 @@ void MainWindow::run(const std::vector<const Command*>& commands) {
   for (const Command* command : commands) {
     wait_for_plan();
     command->run(*this);
+    wait_for_measuring();
   }
-  wait_for_plan();
 }
 
 void MainWindow::ask_open() {
@@ -300,6 +304,12 @@ void MainWindow::ask_open() {
 void MainWindow::ask_compare() {
   if (session_.model() == nullptr) return;
   ask_file(this, "Compare with", kFilter, [this](const std::string& path) { start_comparing(path); });
+}
+
+void MainWindow::ask_profile() {
+  if (session_.model() == nullptr) return;
+  ask_file(this, "Take the profile of", "Tapes (*.tape);;All files (*)",
+           [this](const std::string& path) { take_profile(path); });
 }
 
 void MainWindow::ask_export() {

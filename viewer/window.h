@@ -18,6 +18,7 @@
 #include <tapedeck/viewer/panels/tradeoff.h>
 #include <tapedeck/viewer/planning/document_loader.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
+#include <tapedeck/viewer/planning/replay_task.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QTimer>
@@ -34,6 +35,7 @@
 class QDockWidget;
 class QLabel;
 class QMenu;
+class QProgressBar;
 
 namespace tapedeck::viewer {
 
@@ -46,6 +48,7 @@ class MainWindow : public QMainWindow, public Observer {
     bool remember = true;                    // keep the layout and the recent files in the user's settings
     bool prepares = true;                    // prepare all budgets of a file whose plan is shown; false: for one picture
     CostSource costs = CostSource::best;     // of all plans but those that stand in files
+    std::string profile = {};                // a file whose profile is taken as a measurement of the first document
   };
 
   // A panel of the table as it is in this window.
@@ -76,6 +79,17 @@ class MainWindow : public QMainWindow, public Observer {
   void write_csv(const std::string& panel, const std::string& path);
   // Runs the commands in order, each after the plan that the one before asked for is there.
   void run(const std::vector<const Command*>& commands);
+
+  // Measurements, in the background. Each replaces the one under way, and waits for the plan that is being made.
+  void measure();        // replays the shown plan
+  void measure_curve();  // plans under several budgets in turn, and the one that keeps everything
+  void take_profile(const std::string& path);
+  void ask_profile();
+  bool cancel_measuring();  // false if nothing is being measured
+  void forget_measurements();
+  void wait_for_measuring();                                               // blocks; for unattended pictures
+  const std::string& measuring_error() const { return measuring_error_; }  // of the last measurement; empty if there was none
+  ReplayTask& replays() { return *replays_; }
 
   // What commands call.
   void ask_open();
@@ -153,7 +167,13 @@ class MainWindow : public QMainWindow, public Observer {
   void show_numbers();
   void restore_layout();
   void fill_recent(QMenu& menu);
-  ComparedPlan shown() const;                     // REQUIRES a plan
+  ComparedPlan shown() const;  // REQUIRES a plan
+  void make_measuring_bar();
+  void when_planned(std::function<void()> start);
+  void start_next_measurement();
+  void poll_replays();
+  void take_measured(std::optional<ReplayTask::Result> result);
+  void end_measuring();
   void start_comparing(const std::string& path);  // loads the other file in the background, then shows both
   void start_loading(Opening opening);
   void poll_loader();
@@ -169,6 +189,10 @@ class MainWindow : public QMainWindow, public Observer {
   QLabel* message_ = nullptr;
   QWidget* opening_bar_ = nullptr;  // the busy sign and the button that cancels
   std::optional<Opening> opening_;
+  QWidget* measuring_bar_ = nullptr;  // how far a measurement is, and the button that cancels
+  QProgressBar* measuring_share_ = nullptr;
+  std::function<void()> next_measurement_;  // waits for a plan
+  std::string measuring_error_;
   std::string compares_next_;  // a file that was dropped with the one before it
   std::vector<std::pair<std::string, QLabel*>> numbers_;
   QTimer dim_;  // runs while nothing was shown for a request yet
@@ -180,6 +204,7 @@ class MainWindow : public QMainWindow, public Observer {
   // The last members: their destructors join the threads before the members that the threads wake are destroyed.
   std::unique_ptr<PlanWorker> worker_;
   std::unique_ptr<DocumentLoader> loader_;
+  std::unique_ptr<ReplayTask> replays_;
 };
 
 }  // namespace tapedeck::viewer

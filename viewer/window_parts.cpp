@@ -42,6 +42,7 @@ void MainWindow::make_status_bar() {
   message_->setTextFormat(Qt::PlainText);
   statusBar()->addWidget(message_, 1);
   make_opening_bar();
+  make_measuring_bar();
   for (const char* name : {"peak", "lower bound", "floor", "budget", "recompute", "renderer"}) {
     auto* label = new QLabel;
     label->setContentsMargins(4, 0, 4, 0);

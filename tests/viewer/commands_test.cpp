@@ -87,6 +87,8 @@ class CommandWindow : public Window {
     for (const auto* dialog : window.findChildren<QDialog*>())
       if (dialog->isVisible()) text += " dialog " + dialog->windowTitle().toStdString();
     if (open_palette(window) != nullptr) text += " palette";
+    text += session.measuring() ? " measuring" : "";
+    text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
   }
   std::string focused_panel() const {
@@ -153,6 +155,13 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
       {"view.reset-layout", [](MainWindow& w) { w.toggle_panel("curve"); }},
       {"panel.memory", [](MainWindow& w) { w.nodes().table()->setFocus(); }},
       {"budget.less", [](MainWindow& w) { w.slider().setValue(kBudgetSteps / 2); }},
+      {"replay.cancel", [](MainWindow& w) { w.measure(); }},
+      {"replay.forget",
+       [](MainWindow& w) {
+         Measurements measured;
+         measured.set_points({MeasuredPoint{}});
+         w.session().set_measurements(measured);
+       }},
       {"go.producer", [](MainWindow& w) { w.session().select_node(3); }},
   };
 }
@@ -171,6 +180,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     for (auto* dialog : window.findChildren<QDialog*>()) dialog->close();
     if (QWidget* palette = open_palette(window)) palette->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+    window.cancel_measuring();
     window.set_look({});
     if (find_panel(command.id.substr(6)) != nullptr) window.show_panel(command.id.substr(6));
   }

@@ -202,6 +202,29 @@ TEST(PlanWorker, FillsTheArchiveAndRests) {
   EXPECT_EQ(plans.load(), so_far);
 }
 
+// A replay that is timed must not be disturbed; what a person asks for is planned all the same.
+TEST(PlanWorker, NothingIsPlannedUnaskedWhileFillingIsPaused) {
+  std::atomic<int> plans{0};
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      auto source = std::make_unique<FakeSource>();
+                      if (!is_draft(work)) source->on_plan = [&](std::int64_t) { ++plans; };
+                      return source;
+                    });
+  worker.pause_filling(true);
+  worker.request(problem(), {60, -1});
+  const auto asked = worker.wait();
+  ASSERT_TRUE(asked && asked->model);
+  EXPECT_EQ(asked->model->plan().budget_bytes, 60);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(plans.load(), 1);
+  EXPECT_TRUE(worker.fills());
+  worker.pause_filling(false);
+  for (int i = 0; i < 10000 && worker.fills(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(worker.fills());
+  EXPECT_GT(plans.load(), 1);
+}
+
 // A problem that was asked before comes back with its search and its plans.
 TEST(PlanWorker, AFormerProblemIsNotPreparedAgain) {
   std::atomic<int> searches{0};

@@ -75,7 +75,9 @@ TEST_F(TradeoffWindow, WritesItsNumbers) {
   const std::string path = folder.file("t.csv");
   window.write_csv("tradeoff", path);
   const std::string text = read(path);
-  EXPECT_EQ(text.find("strategy,budget_bytes,peak_bytes,cost_ratio,bound_ratio\nauto,"), 0u);
+  EXPECT_EQ(text.find("strategy,budget_bytes,peak_bytes,cost_ratio,bound_ratio,measured_peak_bytes,measured_us,measured_ratio,"
+                      "deviation_percent\nauto,"),
+            0u);
   EXPECT_NE(text.find("\ngreedy,"), std::string::npos);
   EXPECT_THROW(window.write_csv("memory", folder.file("m.csv")), UsageError);
   EXPECT_THROW(window.write_csv("tradeoff", folder.file("no/such/folder.csv")), FileError);

@@ -39,6 +39,7 @@ struct Colours {
   Colour highlight, highlighted_text;  // a selected row
   // Lines in pictures: peak, budget, outlines of the hovered and the selected value, and what surrounds these outlines.
   Colour peak, budget, hover, select, outline;
+  Colour measured;                 // what a replay measured, over what a plan says
   Colour problem, problem_ground;  // text that says what is wrong, and the ground of a box with such a text
   Colour phases[4];                // forward, backward, update, clones
   Colour roles[kRoleClassCount];
@@ -66,7 +67,7 @@ inline constexpr const Colour &kHighlight = detail::colours_in_use.highlight,
                               &kHighlightedText = detail::colours_in_use.highlighted_text;
 inline constexpr const Colour &kPeak = detail::colours_in_use.peak, &kBudget = detail::colours_in_use.budget,
                               &kHover = detail::colours_in_use.hover, &kSelect = detail::colours_in_use.select,
-                              &kOutline = detail::colours_in_use.outline;
+                              &kOutline = detail::colours_in_use.outline, &kMeasured = detail::colours_in_use.measured;
 inline constexpr const Colour &kProblem = detail::colours_in_use.problem,
                               &kProblemGround = detail::colours_in_use.problem_ground;
 }  // namespace colours

@@ -26,6 +26,12 @@ const std::vector<Explanation>& glossary() {
       {"order", "How the order of the nodes was found."},
       {"segments", "The groups of nodes that run as one task each."},
       {"infeasible", "Why no plan fits the budget."},
+      {"measured peak", "The most bytes that a replay held, counted by its allocator, and by how much that is above the plan."},
+      {"measured live",
+       "The most bytes that were alive at once in the replays, from the times at which nodes ran, and by how much that is "
+       "above "
+       "the lower bound of the plan."},
+      {"measured step", "The median time of a whole step in the replays, the fastest and the slowest, and their number."},
       {"alive", "Everything that holds bytes while this node runs. The sum is the height of the curve there, to the byte."},
       // ---- facts about a value ----
       {"name", "The name of the value. All runs that compute it share the name, and a later one says which run it is."},
@@ -55,6 +61,9 @@ const std::vector<Explanation>& glossary() {
       {"workspace", "The bytes that the node needs only while it runs."},
       {"segment", "The group of nodes that the node runs with as one task."},
       {"us", "The microseconds of one run by the cost model. A view costs nothing, nor does a part that is already in place."},
+      {"measured",
+       "The microseconds of one run, measured: the median of the replays, without the reading of the clock. Views and parts "
+       "that are already in place have no call to measure."},
       {"live", "The bytes that are alive while the node runs, those that are always there included."},
       // ---- columns of the other tables ----
       {"choice",

@@ -72,6 +72,9 @@ void Session::close() {
   asked_budget_ = -1;
   wishes_.clear();
   known_.clear();
+  measurements_.clear();
+  measured_us_.clear();
+  ++measured_serial_;
 }
 
 // Selects the value of the same name in the new plan, and of its copies the one of the same run if there is one. A value
@@ -96,6 +99,7 @@ void Session::find_range_again(const PlanModel& before) {
 void Session::show(std::shared_ptr<const PlanModel> model) {
   const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
   const Selection old = std::exchange(selection_, Selection{});
+  measured_us_ = model_ ? measurements_.node_us(*model_) : std::vector<double>();
   if (model_ && before && old.value != kNone) find_again(*before, old);
   if (model_ && before)
     find_range_again(*before);
@@ -138,6 +142,19 @@ void Session::set_wishes(std::vector<Wish> wishes) {
 void Session::set_known(std::vector<KnownPlan> known) {
   if (known.size() == known_.size()) return;
   known_ = std::move(known);
+  tell(&Observer::plan_changed);
+}
+
+void Session::set_measurements(Measurements measurements) {
+  measurements_ = std::move(measurements);
+  ++measured_serial_;
+  measured_us_ = model_ ? measurements_.node_us(*model_) : std::vector<double>();
+  tell(&Observer::plan_changed);
+}
+
+void Session::set_measuring(bool measuring) {
+  if (measuring == measuring_) return;
+  measuring_ = measuring;
   tell(&Observer::plan_changed);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/viewer/model/document.h>
+#include <tapedeck/viewer/model/measurements.h>
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/selection.h>
 #include <tapedeck/viewer/model/tradeoff_points.h>
@@ -32,7 +33,7 @@ class Observer {
   virtual void opened() = 0;             // a document was opened; the plan may come later
   virtual void closed() = 0;             // the document is about to be replaced or closed: all ids become invalid
   virtual void selection_changed() = 0;  // the selected value or node, or the hovered value, changed
-  virtual void plan_changed() = 0;       // another plan is shown, or planning began or ended
+  virtual void plan_changed() = 0;       // another plan is shown; planning or measuring began or ended
 };
 
 // The shared state of one window.
@@ -66,6 +67,15 @@ class Session {
   // The plans of other budgets that are known so far, ascending by budget.
   const std::vector<KnownPlan>& known() const { return known_; }
   void set_known(std::vector<KnownPlan> known);
+
+  // What replays measured, and whether one is being measured.
+  const Measurements& measurements() const { return measurements_; }
+  void set_measurements(Measurements measurements);
+  bool measuring() const { return measuring_; }
+  void set_measuring(bool measuring);
+  // The measured microseconds of the nodes of the shown plan, by node; NaN where there are none. Empty: nothing was measured.
+  const std::vector<double>& measured_us() const { return measured_us_; }
+  std::uint64_t measured_serial() const { return measured_serial_; }  // another number after every change of what was measured
 
   // The wishes for single values that the shown plan, or the one that is being made, honours.
   const std::vector<Wish>& wishes() const { return wishes_; }
@@ -131,6 +141,10 @@ class Session {
   std::string opening_;
   std::vector<Wish> wishes_;
   std::vector<KnownPlan> known_;
+  Measurements measurements_;
+  std::vector<double> measured_us_;  // of model_
+  std::uint64_t measured_serial_ = 0;
+  bool measuring_ = false;
 };
 
 }  // namespace tapedeck::viewer

@@ -30,6 +30,7 @@ const TableLayout kNodes = {"nodes",
                                 {"type", "type", K::text, 76, true, true},
                                 {"bytes", "bytes", K::bytes, 74, true, false, true},
                                 {"us", "time", K::us, 64, true, false, true},
+                                {"measured", "measured", K::us, 72, false, false, true},
                                 {"role", "role", K::text, 100},
                                 {"phase", "phase", K::text, 70},
                                 {"live", "live", K::bytes, 80},
@@ -265,6 +266,13 @@ Table decisions_table(const PlanModel& model) {
 const TableLayout& layout_of(TableId id) {
   static const TableLayout* const layouts[kTableCount] = {&kNodes, &kValues, &kParameters, &kDecisions};
   return *layouts[static_cast<int>(id)];
+}
+
+Table with_measured(const Table& nodes, const std::vector<double>& us) {
+  Table table = nodes;
+  const int column = nodes.layout().column("measured");
+  for (std::int32_t row = 0; row < table.rows(); ++row) table.set_number(column, row, us[at(table.ids(row).node)]);
+  return table;
 }
 
 Table make_table(TableId id, const PlanModel& model) {

@@ -17,13 +17,19 @@ const TradeoffMark* nearest_mark(const std::vector<TradeoffMark>& marks, double 
   return best;
 }
 
-std::string tradeoff_points_csv(const std::vector<KnownPlan>& known, const std::string& strategy, const Tradeoff* curves) {
-  std::string text = "strategy,budget_bytes,peak_bytes,cost_ratio,bound_ratio\n";
+std::string tradeoff_points_csv(const std::vector<KnownPlan>& known, const std::string& strategy, const Tradeoff* curves,
+                                const std::vector<MeasuredPoint>& measured) {
+  std::string text =
+      "strategy,budget_bytes,peak_bytes,cost_ratio,bound_ratio,measured_peak_bytes,measured_us,measured_ratio,"
+      "deviation_percent\n";
   const auto line = [&](const std::string& name, std::int64_t budget, std::int64_t peak, double ratio, double bound) {
-    text += fmt::format("{},{},{},{},{}\n", name, budget, peak, ratio, bound > 0 ? fmt::format("{}", bound) : "");
+    text += fmt::format("{},{},{},{},{},,,,\n", name, budget, peak, ratio, bound > 0 ? fmt::format("{}", bound) : "");
   };
   for (const KnownPlan& p : known)
     if (p.feasible) line(strategy, p.budget, p.peak, p.ratio, p.bound);
+  for (const MeasuredPoint& p : measured)
+    text += fmt::format("{},{},{},{},,{},{},{},{:.4f}\n", strategy, p.budget, p.planned_peak_bytes, p.planned_ratio,
+                        p.observed_peak_bytes, p.step.median_us, p.ratio(), 100 * deviation(p.ratio(), p.planned_ratio));
   if (curves == nullptr) return text;
   for (const TradeoffCurve& curve : curves->curves)
     for (const TradeoffPoint& p : curve.points)

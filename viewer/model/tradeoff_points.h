@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/planner/tradeoff.h>
+#include <tapedeck/viewer/model/measurements.h>
 
 #include <cstdint>
 #include <string>
@@ -29,7 +30,10 @@ struct TradeoffMark {
 const TradeoffMark* nearest_mark(const std::vector<TradeoffMark>& marks, double peak, double ratio, double across, double up,
                                  double reach);
 
-// strategy,budget_bytes,peak_bytes,cost_ratio,bound_ratio: the known plans, then the curves.
-std::string tradeoff_points_csv(const std::vector<KnownPlan>& known, const std::string& strategy, const Tradeoff* curves);
+// strategy,budget_bytes,peak_bytes,cost_ratio,bound_ratio,measured_peak_bytes,measured_us,measured_ratio,deviation_percent: the
+// known plans, the measured ones, then the curves. The last four cells of plans that were not measured are empty; the deviation
+// is that of the measured ratio from cost_ratio.
+std::string tradeoff_points_csv(const std::vector<KnownPlan>& known, const std::string& strategy, const Tradeoff* curves,
+                                const std::vector<MeasuredPoint>& measured = {});
 
 }  // namespace tapedeck::viewer

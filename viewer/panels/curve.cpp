@@ -4,8 +4,13 @@
 
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/measured_csv.h>
 #include <tapedeck/viewer/model/same_step.h>
+#include <tapedeck/viewer/panels/measured.h>
 #include <tapedeck/viewer/panels/range_box.h>
+
+#include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <algorithm>
 #include <cmath>
@@ -136,6 +141,7 @@ void CurvePanel::draw(float width, float height) {
   draw_curve(plot_, model, session_.selection());
   if (session_.keep_all() != nullptr) draw_outline(plot_, outline(), mixed(colours::kPlot, colours::kFaint, 0.6));
   draw_limits(plot_, plan, session_.asked_budget());
+  draw_measured_bytes(plot_, session_);
   draw_peak_marker(plot_, model);
   draw_time_axis(plot_, model);
   const float base = plot_.y_of(static_cast<double>(model.external_bytes()));
@@ -153,6 +159,13 @@ void CurvePanel::draw(float width, float height) {
     session_.fit_all();
   else if (navigation_.clicked)
     session_.select_node(on_peak_marker() ? model.peak_node() : n);
+}
+
+void CurvePanel::write_csv(const std::string& path) {
+  if (session_.model() == nullptr) throw UsageError("there is no plan to write");
+  AtomicWriter out(path);
+  out.write(live_bytes_csv(*session_.model(), session_.measurements().of_plan(*session_.model()), session_.measured_us()));
+  out.commit();
 }
 
 void CurvePanel::drag_range() {

@@ -20,9 +20,10 @@ class CurvePanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
-  ImVec2 place_of(NodeId n) const;                  // the place of a node on the canvas in the last frame, for tests
-  ImVec2 place_of_bytes(std::int64_t bytes) const;  // in the middle of the plot
-  ImVec2 place_of_peak() const;                     // of the marker; REQUIRES a plan with nodes
+  void write_csv(const std::string& path) override;  // planned and measured, a line for each node; throws FileError
+  ImVec2 place_of(NodeId n) const;                   // the place of a node on the canvas in the last frame, for tests
+  ImVec2 place_of_bytes(std::int64_t bytes) const;   // in the middle of the plot
+  ImVec2 place_of_peak() const;                      // of the marker; REQUIRES a plan with nodes
 
  private:
   const std::vector<std::int64_t>& outline();

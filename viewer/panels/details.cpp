@@ -14,6 +14,7 @@
 #include <QtGui/QTextCursor>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 
@@ -78,7 +79,32 @@ std::string value_html(const PlanModel& model, ValueId v) {
   return html + "</table>";
 }
 
-std::string node_html(const PlanModel& model, NodeId n) {
+std::string measured_row(const Session& session, NodeId n) {
+  const std::vector<double>& us = session.measured_us();
+  if (us.empty() || std::isnan(us[static_cast<std::size_t>(n)])) return "";
+  const double measured = us[static_cast<std::size_t>(n)], planned = session.model()->values().node_us(n);
+  const bool is_own = session.measurements().of_plan(*session.model()) != nullptr;
+  return row("measured", human_us(measured) + ", " + deviation_text(measured, planned) + " from the cost model" +
+                             (is_own ? "" : "; measured in another plan"));
+}
+
+std::string measured_rows(const Session& session) {
+  const MeasuredRun* run = session.measurements().of_plan(*session.model());
+  if (run == nullptr) return "";
+  const Plan& plan = session.model()->plan();
+  const auto bytes = [](std::int64_t measured, std::int64_t planned) {
+    return exact_bytes(measured) + ", " + deviation_text(static_cast<double>(measured), static_cast<double>(planned));
+  };
+  const std::string step = human_us(run->step.median_us) + " (" + human_us(run->step.least_us) + " to " +
+                           human_us(run->step.most_us) + "), " + grouped(run->step.runs) + " runs, " + grouped(run->threads) +
+                           (run->threads == 1 ? " thread" : " threads") + ", " +
+                           deviation_text(run->step.median_us, plan.cost_us) + " from the cost model";
+  return row("measured peak", bytes(run->observed_peak_bytes, plan.peak_bytes)) +
+         row("measured live", bytes(run->most_live, plan.lower_bound_bytes)) + row("measured step", step);
+}
+
+std::string node_html(const Session& session, NodeId n) {
+  const PlanModel& model = *session.model();
   const Plan& plan = model.plan();
   const Graph& graph = plan.graph;
   const Node& node = graph.nodes[n];
@@ -91,6 +117,7 @@ std::string node_html(const PlanModel& model, NodeId n) {
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) outputs.push_back(v);
   html += row("makes", joined(outputs, [&](ValueId v) { return value_link(model, v); }));
   html += row("us", human_us(model.values().node_us(n)) + " by the cost model (" + escaped(plan.costs) + ")");
+  html += measured_row(session, n);
   html += row("phase", phase_name(origin.phase) + std::string(origin.clone ? ", recomputed" : ""));
   if (origin.clone) html += row("repeats", "%" + escaped(origin.of.str()));
   if (!origin.twin.empty()) html += row("gradient of", "%" + escaped(origin.twin.str()));
@@ -124,8 +151,8 @@ std::string alive_html(const PlanModel& model, NodeId n, std::span<const PlanRec
          alive_lines(model, alive.first(std::min(alive.size(), kLinesAtOnce))) + "</p>";
 }
 
-std::string plan_html(const PlanModel& model) {
-  const Plan& plan = model.plan();
+std::string plan_html(const Session& session) {
+  const Plan& plan = session.model()->plan();
   std::string html = "<h3>" + escaped(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("peak", exact_bytes(plan.peak_bytes)) + row("external", exact_bytes(plan.external_bytes)) +
           row("arena", exact_bytes(plan.arena_bytes));
@@ -138,6 +165,7 @@ std::string plan_html(const PlanModel& model) {
       row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");
   html += row("costs", escaped(plan.costs)) + row("order", escaped(plan.order)) +
           row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
+  html += measured_rows(session);
   if (!plan.feasible)
     html += row("infeasible",
                 "<span style='color:" + html_colour(colours::kProblem) + "'>" + escaped(plan.infeasible_reason) + "</span>");
@@ -197,16 +225,18 @@ void DetailsPanel::fill() {
     shown_model_ = 0;
     return clear();
   }
-  if (model->serial() == shown_model_ && now.value == shown_.value && now.node == shown_.node) return;
+  const bool same_numbers = model->serial() == shown_model_ && session_.measured_serial() == shown_measured_;
+  if (same_numbers && now.value == shown_.value && now.node == shown_.node) return;
   shown_model_ = model->serial();
+  shown_measured_ = session_.measured_serial();
   shown_ = now;
   std::string html;
   if (now.value != kNone) html += value_html(*model, now.value);
-  if (now.node != kNone) html += node_html(*model, now.node);
+  if (now.node != kNone) html += node_html(session_, now.node);
   alive_.clear();
   listed_ = kLinesAtOnce;
   const bool is_plan = html.empty();
-  if (is_plan) html = plan_html(*model);
+  if (is_plan) html = plan_html(session_);
   if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive(model->peak_node());
   if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
   setHtml(QString::fromStdString(html));

@@ -30,6 +30,7 @@ class DetailsPanel : public QTextBrowser, public Observer {
 
   Session& session_;
   std::uint64_t shown_model_ = 0;  // hovering does not change this panel
+  std::uint64_t shown_measured_ = 0;
   Selection shown_;
   // The rectangles that are alive at the peak. A long list is written in parts, so that the window does not wait for all of it.
   std::vector<PlanRect> alive_;

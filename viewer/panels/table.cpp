@@ -185,7 +185,7 @@ void TablePanel::refill() {
   const std::shared_ptr<const PlanModel> model = session_.shared_model();
   shown_ = model ? model->serial() : 0;
   const bool outer = std::exchange(following_, true);
-  rows_->show(model, field_->filter());
+  rows_->show(model, field_->filter(), id_ == TableId::nodes ? session_.measured_us() : std::vector<double>());
   following_ = outer;
   selection_changed();
   show_totals();
@@ -197,7 +197,13 @@ void TablePanel::closed() {
   show_totals();
 }
 
+// The column of measured times is there while there are any.
 void TablePanel::plan_changed() {
+  if (session_.measured_serial() != shown_measured_) {
+    shown_measured_ = session_.measured_serial();
+    if (id_ == TableId::nodes) view_->setColumnHidden(layout_of(id_).column("measured"), session_.measured_us().empty());
+    return refill();
+  }
   if (session_.model() == nullptr || session_.model()->serial() != shown_) refill();
 }
 

@@ -60,7 +60,8 @@ class TablePanel : public QWidget, public Observer {
   FilterField* field_;
   QTreeView* view_;
   QLabel* totals_;
-  std::uint64_t shown_ = 0;  // the serial number of the model in the table
+  std::uint64_t shown_ = 0;           // the serial number of the model in the table
+  std::uint64_t shown_measured_ = 0;  // and that of the measurements
   // True while the table copies the session's selection, so that the table does not change the session.
   bool following_ = false;
 };

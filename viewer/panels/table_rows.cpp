@@ -7,6 +7,7 @@
 
 #include <QtGui/QColor>
 
+#include <cstring>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -19,19 +20,31 @@ int alignment(ColumnKind kind) {
   return static_cast<int>((is_number(kind) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
 }
 
+// NaN stands for no time, and equals itself here.
+bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0);
+}
+
 }  // namespace
 
 TableRows::TableRows(TableId id, QObject* parent)
     : QAbstractTableModel(parent), id_(id), layout_(layout_of(id)), filter_("", layout_) {}
 
-void TableRows::show(std::shared_ptr<const PlanModel> model, const Filter& filter) {
+void TableRows::show(std::shared_ptr<const PlanModel> model, const Filter& filter, const std::vector<double>& measured_us) {
   beginResetModel();
-  const bool same = model == model_;
+  const bool same = model == model_ && same_times(measured_us, measured_us_);
   model_ = std::move(model);
   filter_ = filter;
-  if (!same) order_.clear();
+  if (!same) take(measured_us);
   arrange();
   endResetModel();
+}
+
+void TableRows::take(const std::vector<double>& measured_us) {
+  measured_us_ = measured_us;
+  measured_.reset();
+  if (model_ && !measured_us.empty()) measured_ = with_measured(model_->table(id_), measured_us);
+  order_.clear();
 }
 
 void TableRows::sort(int column, Qt::SortOrder order) {

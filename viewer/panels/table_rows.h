@@ -8,6 +8,7 @@
 #include <QtCore/QAbstractTableModel>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -16,8 +17,9 @@ class TableRows : public QAbstractTableModel {
  public:
   TableRows(TableId id, QObject* parent);
 
-  void show(std::shared_ptr<const PlanModel> model, const Filter& filter);  // null: no rows
-  const Table* table() const { return model_ ? &model_->table(id_) : nullptr; }
+  // A null model: no rows. `measured_us` is by node, for the table of nodes; empty: nothing was measured.
+  void show(std::shared_ptr<const PlanModel> model, const Filter& filter, const std::vector<double>& measured_us = {});
+  const Table* table() const { return measured_ ? &*measured_ : model_ ? &model_->table(id_) : nullptr; }
   const std::vector<std::int32_t>& rows() const { return rows_; }  // of the table, in the order in which they are shown
   int place_of(std::int32_t row) const;                            // where a row of the table is shown; -1 if it is not
 
@@ -28,11 +30,14 @@ class TableRows : public QAbstractTableModel {
   void sort(int column, Qt::SortOrder order) override;  // column -1: the table's own order
 
  private:
+  void take(const std::vector<double>& measured_us);
   void arrange();
 
   TableId id_;
   const TableLayout& layout_;
   std::shared_ptr<const PlanModel> model_;
+  std::vector<double> measured_us_;
+  std::optional<Table> measured_;  // in place of the table of the model
   Filter filter_;
   int sorted_by_ = -1;
   bool descending_ = false;

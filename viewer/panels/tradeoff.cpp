@@ -4,6 +4,7 @@
 
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/ticks.h>
+#include <tapedeck/viewer/panels/measured.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
 
@@ -60,7 +61,8 @@ void TradeoffPanel::closed() {
 
 // Curves for other wishes are out of date.
 void TradeoffPanel::plan_changed() {
-  if (started_ && session_.wishes() != curves_wishes_) {
+  const bool disturbs = session_.measuring() && !curves_;  // a replay that is timed; the work begins again behind it
+  if (started_ && (disturbs || session_.wishes() != curves_wishes_)) {
     task_.cancel();
     curves_.reset();
     started_ = false;
@@ -126,12 +128,18 @@ void TradeoffPanel::lay_out(float width, float height) {
   const Plan& plan = session_.model()->plan();
   double low = static_cast<double>(plan.peak_bytes),
          high = static_cast<double>(std::max(plan.keep_all_peak_bytes, plan.peak_bytes));
-  double most = std::max(plan.recompute_cost_ratio(), 1 + kLeastExtra);
+  double least = 1, most = std::max(plan.recompute_cost_ratio(), 1 + kLeastExtra);
   for (const KnownPlan& p : points_) {
     if (!p.feasible) continue;
     low = std::min(low, static_cast<double>(p.peak));
     high = std::max(high, static_cast<double>(p.peak));
     most = std::max(most, p.ratio);
+  }
+  for (const MeasuredPoint& p : session_.measurements().points()) {
+    low = std::min(low, static_cast<double>(p.observed_peak_bytes));
+    high = std::max(high, static_cast<double>(p.observed_peak_bytes));
+    most = std::max({most, p.ratio(), p.planned_ratio});
+    least = std::min(least, p.ratio());
   }
   // A strategy that costs many times as much would press the others onto the axis, so its points may lie outside.
   const double limit = 1 + (most - 1) * 2;
@@ -142,10 +150,10 @@ void TradeoffPanel::lay_out(float width, float height) {
           low = std::min(low, static_cast<double>(p.peak_bytes));
           most = std::max(most, std::min(p.cost_ratio, limit));
         }
-  const double air = std::max((high - low) * 0.04, 1.0), rise = (most - 1) * 0.06;
+  const double air = std::max((high - low) * 0.04, 1.0), rise = (most - least) * 0.06;
   const bool has_list = width > 560;
   plot_ = make_plot(66, 52, width - (has_list ? kListWidth + 24 : 24), height - 40, {low - air, high + air},
-                    {1 - rise, most + rise});
+                    {least - rise, most + rise});
 }
 
 void TradeoffPanel::draw_axes() const {
@@ -227,6 +235,9 @@ void TradeoffPanel::draw_list(float x, float y, float width, float height) const
     draw_text(TextSize::small, x + width * 0.62f - text_width(TextSize::small, cost), at, colour, cost);
     draw_text(TextSize::small, x + width - text_width(TextSize::small, gap), at, colour, gap);
   };
+  const float measured = draw_measured_list(x, y, width, session_.measurements().points());
+  y += measured;
+  height -= measured;
   row(y, colours::kFaint, "peak", "cost", "above bound");
   float at = y + 18;
   for (const KnownPlan& p : points_) {
@@ -258,9 +269,11 @@ void TradeoffPanel::draw(float width, float height) {
   if (draw_nothing(width, height)) return;
   arrive();
   const bool is_large = session_.model()->nodes() > kMostNodesUnasked;
-  if (!is_large && session_.planning() == Planning::done) start();
+  if (!is_large && session_.planning() == Planning::done && !session_.measuring()) start();
   draw_text_cut(TextSize::title, 12, 8, width - 24, colours::kText, "What memory costs in time");
   std::string status = "cost as a multiple of keeping everything; dashed: no plan that fits costs less";
+  if (!session_.measurements().points().empty())
+    status += " · diamonds: measured, with lines from the fastest to the slowest step";
   if (!error_.empty())
     status = error_;
   else if (started_ && !curves_)
@@ -273,6 +286,7 @@ void TradeoffPanel::draw(float width, float height) {
   list()->PushClipRect(ImVec2(plot_.x0, plot_.y0), ImVec2(plot_.x1, plot_.y1), true);
   draw_curves();
   draw_known();
+  draw_measured_points(plot_, session_.measurements().points(), &marks_);
   list()->PopClipRect();
   draw_now();
   if (width > 560) draw_list(plot_.x1 + 20, plot_.y0, kListWidth - 8, plot_.height());
@@ -290,7 +304,7 @@ ImVec2 TradeoffPanel::place_of(std::int64_t peak, double ratio) const {
 void TradeoffPanel::write_csv(const std::string& path) {
   const std::string strategy = session_.document() == nullptr ? "" : strategy_name(session_.document()->options.strategy);
   AtomicWriter out(path);
-  out.write(tradeoff_points_csv(session_.known(), strategy, curves_ ? &*curves_ : nullptr));
+  out.write(tradeoff_points_csv(session_.known(), strategy, curves_ ? &*curves_ : nullptr, session_.measurements().points()));
   out.commit();
 }
 

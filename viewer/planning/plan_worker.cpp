@@ -159,6 +159,15 @@ std::shared_ptr<const PlanModel> PlanWorker::keep_all() const {
   return job_ && job_->full ? job_->archive.find(job_->full->keep_all_peak()) : nullptr;
 }
 
+// The plan under way that nobody asked for is given up, and made another time.
+void PlanWorker::pause_filling(bool paused) {
+  std::lock_guard lock(mutex_);
+  paused_ = paused;
+  const bool is_asked = request_ && !request_->final;
+  if (paused && !is_asked && job_ && job_->interruptible) job_->cancel_full = true;
+  changed_.notify_all();
+}
+
 bool PlanWorker::fills() const {
   std::lock_guard lock(mutex_);
   if (!job_) return false;
@@ -206,7 +215,7 @@ PlanWorker::Step PlanWorker::next_step() const {
     if (!request_->drafted && !job_->has_no_draft && job_->error.empty()) return Step::draft;
     return job_->prepared() && request_->rests() ? Step::final_plan : Step::none;
   }
-  return fills_ && job_->next_to_fill() ? Step::fill : Step::none;
+  return fills_ && !paused_ && job_->next_to_fill() ? Step::fill : Step::none;
 }
 
 void PlanWorker::answer_requests() {

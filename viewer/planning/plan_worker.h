@@ -62,6 +62,7 @@ class PlanWorker {
 
   std::vector<KnownPlan> known() const;               // of the newest problem, ascending by budget
   std::shared_ptr<const PlanModel> keep_all() const;  // the plan that keeps everything; null while it is not known
+  void pause_filling(bool paused);                    // while paused, nothing is planned that nobody asked for
   bool fills() const;  // true while budgets that nobody asked for are planned, or the search is prepared
 
  private:
@@ -90,7 +91,7 @@ class PlanWorker {
   std::unique_ptr<Request> request_;
   std::optional<Result> done_;
   std::uint64_t numbers_ = 0;
-  bool quit_ = false;
+  bool quit_ = false, paused_ = false;
   std::atomic<double> progress_{0};
   std::atomic<std::chrono::steady_clock::rep> told_{0};  // when progress was told last; a search tells of it in both threads
   std::thread preparing_, answering_;
