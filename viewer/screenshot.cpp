@@ -77,7 +77,7 @@ int take_shot(const Options& options) {
       show_unseen(window, options.width, options.height);  // a command may need the size and the focus of a shown window
       window.run(options.run);
     }
-    if (!options.panel.empty()) window.finish(options.panel);
+    window.finish(options.panel.empty() ? "details" : options.panel);
     if (!options.csv.empty()) window.write_csv(options.panel, options.csv);
     if (!options.shot.empty()) write_shot(options, window);
     return finish(window.session().model()->plan());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/viewer/model/document.h>
+#include <tapedeck/viewer/model/plan_colours.h>
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/selection.h>
 #include <tapedeck/viewer/model/tradeoff_points.h>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -93,6 +95,18 @@ class Session {
   // Selects the producer of the first operand of the selection, or the first reader of the selection.
   void follow(bool to_reader);
 
+  // What decides the colours of the pictures; the shown plan in these colours. REQUIRES a plan for the second.
+  ColourBy colour_by() const { return colour_by_; }
+  void set_colour_by(ColourBy by);
+  const PlanColours& colours();
+
+  // The unit of the axis of time, and the axis of the shown plan. Another unit keeps the same nodes in view. An axis in
+  // microseconds counts nodes where no node takes any time. REQUIRES a plan for the axis and for home().
+  TimeUnit time_unit() const { return time_unit_; }
+  void set_time_unit(TimeUnit unit);
+  std::shared_ptr<const TimeAxis> time_axis() const { return model_->time_axis(time_unit_); }
+  PlanView home() const;  // the view of the whole plan
+
   PlanView view;  // the part of the plan that the pictures show; call view_changed() after a change
   void view_changed(Gesture gesture = Gesture::jump);
   void end_gesture() { history_.end_gesture(); }  // the next change of the view is an entry of its own in the history
@@ -131,6 +145,10 @@ class Session {
   std::string opening_;
   std::vector<Wish> wishes_;
   std::vector<KnownPlan> known_;
+  ColourBy colour_by_ = ColourBy::role;
+  TimeUnit time_unit_ = TimeUnit::nodes;
+  std::shared_ptr<const ValueGroups> groups_;  // of the document; null: not made yet, or by role
+  std::optional<PlanColours> colours_;         // of the shown plan, once a picture asked for them
 };
 
 }  // namespace tapedeck::viewer
