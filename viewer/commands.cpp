@@ -75,6 +75,27 @@ Commands view_commands() {
   return table;
 }
 
+// What the pictures show along their axis of time, and by what they are coloured.
+Commands picture_commands() {
+  Commands table;
+  const auto colour = [&](ColourBy by, const char* title, const char* help) {
+    table.push_back({"view.colour-by-" + std::string(colour_by_name(by)), title, "", help, [by](W& w) { w.set_colour_by(by); },
+                     by == ColourBy::role, false, [by](const W& w) { return w.session().colour_by() == by; }});
+  };
+  colour(ColourBy::role, "Colour by role",
+         "Colour values by what their bytes are for: saved, recomputed, a gradient, temporary.");
+  colour(ColourBy::module, "Colour by module", "Colour values by the module of the model that computes them.");
+  colour(ColourBy::op, "Colour by op", "Colour values by the op that computes them.");
+  const auto axis = [&](TimeUnit unit, const char* id, const char* title, const char* help) {
+    table.push_back({id, title, "", help, [unit](W& w) { w.set_time_unit(unit); }, unit == TimeUnit::nodes, false,
+                     [unit](const W& w) { return w.session().time_unit() == unit; }});
+  };
+  axis(TimeUnit::nodes, "view.axis-nodes", "Axis in nodes", "Give every node the same width in the pictures.");
+  axis(TimeUnit::us, "view.axis-time", "Axis in microseconds",
+       "Make every node as wide in the pictures as the time that it takes.");
+  return table;
+}
+
 // The titles and sentences of the themes, in the order of Theme.
 constexpr std::pair<const char*, const char*> kThemeTexts[kThemeCount] = {
     {"Dark theme", "Show light text on dark grounds."},
@@ -219,8 +240,8 @@ Commands help_commands() {
 const std::vector<Command>& all_commands() {
   static const Commands commands = [] {
     Commands all;
-    for (Commands (*part)() : {file_commands, edit_commands, view_commands, look_commands, panel_commands, budget_commands,
-                               replay_commands, go_commands, help_commands}) {
+    for (Commands (*part)() : {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands,
+                               budget_commands, replay_commands, go_commands, help_commands}) {
       Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

@@ -82,7 +82,7 @@ int take_shot(const Options& options) {
       std::fprintf(stderr, "tapedeck-viewer: %s\n", window.measuring_error().c_str());
       return kBadFile;
     }
-    if (!options.panel.empty()) window.finish(options.panel);
+    window.finish(options.panel.empty() ? "details" : options.panel);
     if (!options.csv.empty()) window.write_csv(options.panel, options.csv);
     if (!options.shot.empty()) write_shot(options, window);
     return finish(window.session().model()->plan());

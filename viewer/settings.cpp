@@ -44,4 +44,20 @@ Look remembered_look() {
   return look;
 }
 
+void remember_pictures(ColourBy by, TimeUnit unit) {
+  QSettings stored = user_settings();
+  stored.setValue(QStringLiteral("colour-by"), QString::fromLatin1(colour_by_name(by)));
+  stored.setValue(QStringLiteral("axis"), unit == TimeUnit::us ? QStringLiteral("time") : QStringLiteral("nodes"));
+}
+
+ColourBy remembered_colour_by() {
+  ColourBy by = ColourBy::role;
+  find_colour_by(user_settings().value(QStringLiteral("colour-by")).toString().toStdString(), &by);
+  return by;
+}
+
+TimeUnit remembered_time_unit() {
+  return user_settings().value(QStringLiteral("axis")).toString() == QStringLiteral("time") ? TimeUnit::us : TimeUnit::nodes;
+}
+
 }  // namespace tapedeck::viewer

@@ -1,6 +1,9 @@
-// What the viewer keeps between runs: the recent files, the look, the layout of the window.
+// What the viewer keeps between runs: the recent files, the look, the colours and the axis of the pictures, the layout of the
+// window.
 #pragma once
 
+#include <tapedeck/viewer/model/time_axis.h>
+#include <tapedeck/viewer/model/value_groups.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QSettings>
@@ -17,5 +20,10 @@ QStringList recent_files();  // absolute paths, the last one first, at most nine
 
 void remember_look(const Look& look);
 Look remembered_look();  // the normal look if none is kept
+
+// What decides the colours of the pictures, and the unit of their axis of time.
+void remember_pictures(ColourBy by, TimeUnit unit);
+ColourBy remembered_colour_by();  // by role if nothing is kept
+TimeUnit remembered_time_unit();  // nodes if nothing is kept
 
 }  // namespace tapedeck::viewer

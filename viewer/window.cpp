@@ -62,7 +62,11 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   session_.on_budget = [this](std::int64_t bytes) { set_budget({bytes, -1}); };
   session_.on_wishes = [this](const std::vector<Wish>& wishes) { set_wishes(wishes); };
   session_.attach(this);
-  if (setup_.remember) restore_layout();
+  if (setup_.remember) {
+    restore_layout();
+    session_.set_colour_by(remembered_colour_by());
+    session_.set_time_unit(remembered_time_unit());
+  }
   memory_canvas().setFocus();
   plan_changed();
 }
@@ -255,6 +259,7 @@ void MainWindow::finish(const std::string& name) {
   const OpenPanel& open = panel(name);
   if (open.picture) open.picture->finish();
   if (open.widget == &recompute()) recompute().finish();
+  if (open.widget == &details()) details().finish();
 }
 
 void MainWindow::write_csv(const std::string& name, const std::string& path) {

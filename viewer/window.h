@@ -101,8 +101,11 @@ class MainWindow : public QMainWindow, public Observer {
   bool panel_is_open(const std::string& name) const;
   void step_panel(int by);  // gives the focus to a panel further in the table, of those that can be seen
   void set_look(const Look& look);
+  void set_colour_by(ColourBy by);
+  void set_time_unit(TimeUnit unit);
 
   Session& session() { return session_; }
+  const Session& session() const { return session_; }
   const std::string& error() const { return error_; }     // the error of the last request for a plan; empty if there was none
   const OpenPanel& panel(const std::string& name) const;  // REQUIRES a name from the table
   MemoryPanel& memory() { return as<MemoryPanel>("memory"); }

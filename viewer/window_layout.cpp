@@ -182,6 +182,16 @@ void MainWindow::set_look(const Look& look) {
   if (setup_.remember) remember_look(look_in_use());
 }
 
+void MainWindow::set_colour_by(ColourBy by) {
+  session_.set_colour_by(by);
+  if (setup_.remember) remember_pictures(session_.colour_by(), session_.time_unit());
+}
+
+void MainWindow::set_time_unit(TimeUnit unit) {
+  session_.set_time_unit(unit);
+  if (setup_.remember) remember_pictures(session_.colour_by(), session_.time_unit());
+}
+
 void MainWindow::scale_tables(double factor) {
   if (factor == 1) return;
   for (QHeaderView* header : findChildren<QHeaderView*>())

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <regex>
 #include <string>
+#include <vector>
 
 namespace tapedeck::viewer {
 namespace {
@@ -53,6 +54,21 @@ TEST(Colours, RolesStayApartForTheColourBlindInEveryTheme) {
         }
 }
 
+TEST(Colours, GroupsStayApartForTheColourBlindInEveryTheme) {
+  for (int theme = 0; theme < kThemeCount; ++theme) {
+    std::vector<Colour> all(std::begin(table(theme).groups), std::end(table(theme).groups));
+    all.push_back(table(theme).others);
+    all.push_back(table(theme).outside);
+    for (int kind = 0; kind < 3; ++kind)
+      for (std::size_t i = 0; i < all.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) {
+          const auto a = seen(all[i], kind), b = seen(all[j], kind);
+          EXPECT_GT(std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]), 45)
+              << named(theme) << ": " << html_colour(all[i]) << " and " << html_colour(all[j]) << ", sight " << kind;
+        }
+  }
+}
+
 // The contrast of WCAG 2: 1 for equal colours, 21 for black and white.
 double contrast(Colour a, Colour b) {
   const auto linear = [](int x) { return x <= 10 ? x / 255.0 / 12.92 : std::pow((x / 255.0 + 0.055) / 1.055, 2.4); };
@@ -79,6 +95,8 @@ TEST(Colours, TextCanBeReadInEveryTheme) {
     EXPECT_GE(contrast(c.hover, c.outline), 4.5) << named(theme);
     for (Colour phase : c.phases) EXPECT_GE(contrast(c.text, phase), 4.5) << named(theme);
     for (Colour role : c.roles) EXPECT_GE(contrast(text_on(role), role), 4) << named(theme) << html_colour(role);
+    for (Colour group : c.groups) EXPECT_GE(contrast(text_on(group), group), 4) << named(theme) << html_colour(group);
+    for (Colour group : c.groups) EXPECT_GE(contrast(group, c.plot), high ? 3.5 : 1.4) << named(theme) << html_colour(group);
     for (Colour role : c.roles) EXPECT_GE(contrast(role, c.plot), high ? 3.5 : 1.4) << named(theme) << html_colour(role);
   }
 }

@@ -80,6 +80,8 @@ class CommandWindow : public Window {
     text += " budget " + std::to_string(session.model()->plan().budget_bytes);
     text += std::string(" look ") + theme_name(look_in_use().theme) + " " + std::to_string(look_in_use().scale);
     for (const Wish& wish : session.wishes()) text += (wish.kind == WishKind::keep ? " keep " : " recompute ") + wish.pattern;
+    text += std::string(" colours ") + colour_by_name(session.colour_by()) + " axis " +
+            std::to_string(static_cast<int>(session.time_unit()));
     text += " clipboard " + QGuiApplication::clipboard()->text().toStdString();
     text += window.isVisible() ? " visible" : " closed";
     for (const auto* dock : window.findChildren<QDockWidget*>())
@@ -125,6 +127,9 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
        [](MainWindow& w) {
          w.set_look({Theme::light, 1});
        }},
+      {"view.colour-by-role", [](MainWindow& w) { w.set_colour_by(ColourBy::op); }},
+      {"view.colour-by-op", [](MainWindow& w) { w.set_colour_by(ColourBy::role); }},
+      {"view.axis-nodes", [](MainWindow& w) { w.set_time_unit(TimeUnit::us); }},
       {"view.normal-size",
        [](MainWindow& w) {
          w.set_look({Theme::dark, 1.5});

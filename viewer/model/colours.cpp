@@ -48,6 +48,20 @@ constexpr Colours kDark = {
               {10, 150, 118},
               {120, 130, 150},
               {68, 74, 88}},
+    .groups = {{66, 102, 133},
+               {173, 157, 125},
+               {138, 230, 211},
+               {230, 138, 187},
+               {214, 207, 107},
+               {95, 66, 173},
+               {80, 112, 43},
+               {173, 110, 87},
+               {115, 191, 230},
+               {193, 107, 214},
+               {54, 194, 54},
+               {64, 86, 230}},
+    .others = {120, 130, 150},
+    .outside = {68, 74, 88},
 };
 
 constexpr Colours kLight = {
@@ -86,6 +100,20 @@ constexpr Colours kLight = {
               {10, 150, 118},
               {120, 130, 150},
               {68, 74, 88}},
+    .groups = {{44, 91, 219},
+               {219, 201, 127},
+               {31, 97, 66},
+               {178, 36, 112},
+               {240, 176, 48},
+               {171, 139, 199},
+               {86, 117, 23},
+               {97, 31, 31},
+               {148, 219, 255},
+               {81, 19, 97},
+               {32, 158, 65},
+               {36, 55, 178}},
+    .others = {120, 130, 150},
+    .outside = {190, 196, 202},
 };
 
 constexpr Colours kHighContrast = {
@@ -124,6 +152,20 @@ constexpr Colours kHighContrast = {
               {0, 200, 120},
               {150, 160, 180},
               {125, 125, 140}},
+    .groups = {{82, 151, 255},
+               {158, 82, 32},
+               {154, 219, 189},
+               {178, 57, 89},
+               {240, 233, 139},
+               {133, 51, 255},
+               {164, 240, 77},
+               {240, 125, 48},
+               {178, 255, 250},
+               {230, 178, 255},
+               {104, 178, 104},
+               {90, 119, 199}},
+    .others = {150, 160, 180},
+    .outside = {125, 125, 140},
 };
 
 struct Row {
@@ -174,6 +216,9 @@ void use_theme(Theme theme) {
 Theme theme_in_use() { return in_use; }
 
 Colour role_class_colour(RoleClass role) { return detail::colours_in_use.roles[static_cast<int>(role)]; }
+Colour group_colour(int group) { return detail::colours_in_use.groups[std::clamp(group, 0, kGroupColourCount - 1)]; }
+Colour others_colour() { return detail::colours_in_use.others; }
+Colour outside_colour() { return detail::colours_in_use.outside; }
 Colour phase_colour(int phase) { return detail::colours_in_use.phases[std::clamp(phase, 0, 3)]; }
 
 Colour shaded(Colour c, double factor) { return {clamped(c.r * factor), clamped(c.g * factor), clamped(c.b * factor), c.a}; }

@@ -1,7 +1,7 @@
 // The tables of all colours, one for each theme. The windows of Qt and the pictures of Dear ImGui read the table in use, and no
-// other file of the viewer has a colour. A value has the colour of its role in the plan. A person with red-green blindness can
-// tell the nine role colours apart in every theme (tests/viewer/colours_test.cpp measures it), and recomputed values are
-// hatched as well.
+// other file of the viewer has a colour. A value has the colour of its role in the plan, or of its group. A person with
+// red-green blindness can tell the nine role colours apart in every theme, and the colours of the groups, too
+// (tests/viewer/colours_test.cpp measures it); recomputed values are hatched as well.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,8 @@ const char* theme_name(Theme theme);                   // "dark", "light", "high
 bool find_theme(std::string_view name, Theme* theme);  // false if no theme has this name
 std::string theme_list();                              // "dark, light, high-contrast": for people
 
+inline constexpr int kGroupColourCount = 12;
+
 // All colours of a theme.
 struct Colours {
   // Grounds: the window, the ground of a picture, of a plot in it, of titles and tooltips, of buttons, of every second row.
@@ -43,6 +45,10 @@ struct Colours {
   Colour problem, problem_ground;  // text that says what is wrong, and the ground of a box with such a text
   Colour phases[4];                // forward, backward, update, clones
   Colour roles[kRoleClassCount];
+  // Groups of values (value_groups.h), where these decide the colour: one colour for each group, those without a colour of
+  // their own, and the values that are in no group.
+  Colour groups[kGroupColourCount];
+  Colour others, outside;
 };
 
 const Colours& colours_of(Theme theme);
@@ -74,6 +80,9 @@ inline constexpr const Colour &kProblem = detail::colours_in_use.problem,
 
 // Of the theme in use.
 Colour role_class_colour(RoleClass role);
+Colour group_colour(int group);  // of groups of values, from 0
+Colour others_colour();          // of groups without a colour of their own
+Colour outside_colour();         // of values that are in no group
 Colour phase_colour(int phase);  // 0 forward, 1 backward, 2 update, 3 clones
 
 // The colour with its brightness multiplied by `factor`, for outlines and dimming.

@@ -90,6 +90,17 @@ std::string node_title(const Graph& graph, NodeId n) {
   return "node " + std::to_string(n) + " (" + graph.nodes[at(n)].op->name + ")";
 }
 
+std::string source_of_costs(const Plan& plan) {
+  if (plan.costs == "profile") return "measured";
+  return plan.costs == "calibrated" ? "by the rates of this machine" : "estimated";
+}
+
+std::string node_time_text(const PlanModel& model, NodeId n) {
+  const double us = model.values().node_us(n);
+  if (us > 0) return "takes " + human_us(us) + ", " + source_of_costs(model.plan());
+  return "takes no time by the cost model: one pixel wide where the axis is in microseconds";
+}
+
 std::string reason_sentence(const PlanModel& model, ValueId v) {
   const Plan& plan = model.plan();
   const Placement& p = plan.values[at(v)];
@@ -131,6 +142,7 @@ ValueFacts explain_value(const PlanModel& model, ValueId v) {
   const ValueEntry& entry = model.values().entry(v);
   facts.name = model.name_of(v);
   facts.op = value.node == kNone ? role_name(value.role) : plan.graph.nodes[at(value.node)].op->name;
+  if (value.node != kNone) facts.module = plan.graph.nodes[at(value.node)].origin.path.str();
   facts.type = to_string(value.type);
   facts.bytes = value.type.bytes();
   facts.role = role_of(plan, v);

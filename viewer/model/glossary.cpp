@@ -20,7 +20,7 @@ const std::vector<Explanation>& glossary() {
       {"strategy", "The method that chose which values are computed again."},
       {"passes", "How much the graph was simplified before it was planned; the results have the same bits in any case."},
       {"nodes", "The nodes that a replay runs; those that compute a value again are counted."},
-      {"recomputed", "The nodes that compute a value again."},
+      {"recomputed", "Computed again by clones, just before it is read, instead of kept until then."},
       {"cost", "The microseconds of all nodes by the cost model, and what share of keeping everything that is."},
       {"costs", "Where the microseconds come from: estimates, the rates of this machine, or a measured profile."},
       {"order", "How the order of the nodes was found."},
@@ -32,7 +32,21 @@ const std::vector<Explanation>& glossary() {
        "above "
        "the lower bound of the plan."},
       {"measured step", "The median time of a whole step in the replays, the fastest and the slowest, and their number."},
+      {"most live",
+       "The most bytes that are alive at once. It is the lower bound of the plan: the peak is that, and what placement adds."},
+      {"lowers",
+       "What a change of one value alone would do to the most bytes that are alive at once, as `tapedeck plan --explain peak` "
+       "says it."},
       {"alive", "Everything that holds bytes while this node runs. The sum is the height of the curve there, to the byte."},
+      {"units", "B is bytes; KiB, MiB and GiB are 1024s of them. us is microseconds; 1000 us are 1 ms."},
+      // ---- roles ----
+      {"parameter/state", "Lives from step to step: parameters, moments, statistics, counters. Its bytes are always held."},
+      {"input", "Given by the caller for this step. Its bytes are held through the whole step."},
+      {"constant", "A number or a tensor of the graph itself. Its bytes are held through the whole step."},
+      {"output", "Returned to the caller. Its bytes are held through the whole step."},
+      {"saved", "Made in forward and kept until backward reads it. Less memory means fewer of these bytes."},
+      {"gradient", "Made in backward."},
+      {"temporary", "Read soon after it is made; its bytes are free again then."},
       // ---- facts about a value ----
       {"name", "The name of the value. All runs that compute it share the name, and a later one says which run it is."},
       {"type", "The type of the elements, and the lengths of the dimensions."},
@@ -42,7 +56,7 @@ const std::vector<Explanation>& glossary() {
       {"lifetime", "The nodes from the first that needs the bytes to the last; between them nothing else may lie there."},
       {"reason", "Why the bytes lie where they are, and how long they stay."},
       {"decision", "Whether the value is kept or computed again, and the rule that decided it."},
-      {"shares bytes", "The value in whose bytes this one lies."},
+      {"shares bytes", "The values that lie in the same bytes: computed in place, windows, parts, new values of a state."},
       {"readers", "The nodes that read the value, or a view of it."},
       {"runs", "How often the value is computed: 1 is once, and every further run saves keeping it until then."},
       // ---- facts about a node ----
@@ -69,7 +83,7 @@ const std::vector<Explanation>& glossary() {
       {"choice",
        "kept: its bytes stay until the last reader. recomputed: it runs more than once. elsewhere: it has no bytes of "
        "its own in the arena, so there is nothing to choose."},
-      {"again", "The microseconds of all runs behind the first: what it costs not to keep the value."},
+      {"again", "The time of all runs behind the first: what it costs not to keep the value. Empty where it runs once."},
       {"rule", "Why the value is kept or computed again, in a sentence."},
       {"made", "The node that computes the value first."},
       {"last", "The last node that reads the value."},

@@ -22,7 +22,8 @@ Snapped snap(double a, double b, std::int32_t size) {
 
 }  // namespace
 
-LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::int32_t width, std::int32_t height) {
+LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::int32_t width, std::int32_t height,
+                  const TimeAxis& axis) {
   LodFrame frame;
   if (width < 1 || height < 1 || !(view.time.size() > 0) || !(view.address.size() > 0)) return frame;
   frame.width = width;
@@ -34,7 +35,7 @@ LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::in
   std::vector<std::int32_t> previous;
   for (std::size_t i = 0; i < rects.size(); ++i) {
     const PlanRect& r = rects[i];
-    const double x0 = (r.begin - view.time.low) * sx, x1 = (r.end - view.time.low) * sx;
+    const double x0 = (axis.at(r.begin) - view.time.low) * sx, x1 = (axis.at(r.end) - view.time.low) * sx;
     const double y0 = height - (static_cast<double>(r.address + r.bytes) - view.address.low) * sy;
     const double y1 = height - (static_cast<double>(r.address) - view.address.low) * sy;
     if (x1 <= 0 || x0 >= width || y1 <= 0 || y0 >= height) continue;

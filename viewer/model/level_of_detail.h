@@ -32,7 +32,8 @@ struct LodFrame {
   }
 };
 
-// Cost: O(rects + pixels covered). Sizes below one pixel give an empty frame.
-LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::int32_t width, std::int32_t height);
+// `view.time` are positions on `axis`. Cost: O(rects + pixels covered). Sizes below one pixel give an empty frame.
+LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::int32_t width, std::int32_t height,
+                  const TimeAxis& axis = {});
 
 }  // namespace tapedeck::viewer

@@ -58,9 +58,10 @@ RoleClass role_of(const Plan& plan, ValueId v) { return static_cast<RoleClass>(m
 struct PlanModel::Later {
   std::shared_ptr<const CostModel> costs;
   std::vector<Wish> wishes;
-  std::once_flag values_once, nodes_once, table_once[kTableCount];
+  std::once_flag values_once, nodes_once, axis_once, table_once[kTableCount];
   std::optional<ValueIndex> values;
   std::optional<NodesByValue> nodes;
+  std::shared_ptr<const TimeAxis> by_node = std::make_shared<const TimeAxis>(), by_us;
   std::optional<Table> tables[kTableCount];
 };
 
@@ -98,6 +99,18 @@ const NodesByValue& PlanModel::nodes_by_value() const {
   std::call_once(later_->nodes_once, [&] { later_->nodes.emplace(plan_->graph); });
   return *later_->nodes;
 }
+
+std::shared_ptr<const TimeAxis> PlanModel::time_axis(TimeUnit unit) const {
+  if (unit == TimeUnit::nodes) return later_->by_node;
+  std::call_once(later_->axis_once, [&] {
+    std::vector<double> us;
+    for (NodeId n = 0; n < nodes(); ++n) us.push_back(values().node_us(n));
+    later_->by_us = std::make_shared<const TimeAxis>(us);
+  });
+  return later_->by_us;
+}
+
+const CostModel* PlanModel::costs() const { return later_->costs.get(); }
 
 const Table& PlanModel::table(TableId id) const {
   const int i = static_cast<int>(id);
@@ -181,12 +194,20 @@ void PlanModel::lay_out_arena() {
 }
 
 void PlanModel::sum_roles() {
+  for (const PlanRect& rect : rects_) present_[at(static_cast<int>(rect.role))] = true;
+  std::vector<std::vector<std::int64_t>> curves =
+      curves_by([&](std::size_t rect) { return at(static_cast<int>(rects_[rect].role)); }, kRoleClassCount);
+  std::move(curves.begin(), curves.end(), role_curves_.begin());
+}
+
+std::vector<std::vector<std::int64_t>> PlanModel::curves_by(const std::function<std::size_t(std::size_t)>& layer_of,
+                                                            std::size_t layers) const {
   const std::size_t n = curve_.size();
-  for (auto& curve : role_curves_) curve.assign(n + 1, 0);
+  std::vector<std::vector<std::int64_t>> curves(layers, std::vector<std::int64_t>(n + 1, 0));
   std::int64_t drawn_to = 0;  // external buffers are stacked, so the bytes below this address are already counted
-  for (const PlanRect& rect : rects_) {
-    present_[at(static_cast<int>(rect.role))] = true;
-    auto& curve = role_curves_[at(static_cast<int>(rect.role))];
+  for (std::size_t i = 0; i < rects_.size(); ++i) {
+    const PlanRect& rect = rects_[i];
+    std::vector<std::int64_t>& curve = curves[layer_of(i)];
     if (rect.address < external_bytes_) {
       if (rect.address < drawn_to || n == 0) continue;
       drawn_to = rect.address + rect.bytes;
@@ -197,10 +218,11 @@ void PlanModel::sum_roles() {
     curve[at(rect.begin)] += rect.bytes;
     curve[at(rect.end)] -= rect.bytes;
   }
-  for (auto& curve : role_curves_) {
+  for (auto& curve : curves) {
     for (std::size_t i = 1; i < curve.size(); ++i) curve[i] += curve[i - 1];
     curve.resize(n);
   }
+  return curves;
 }
 
 std::vector<PlanRect> PlanModel::rects_of(ValueId v) const {

@@ -12,11 +12,13 @@
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/table.h>
+#include <tapedeck/viewer/model/time_axis.h>
 #include <tapedeck/viewer/model/value_index.h>
 #include <tapedeck/viewer/model/view.h>
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,6 +59,10 @@ class PlanModel {
   // Live bytes by role, parallel to curve(): they sum to it.
   const std::vector<std::int64_t>& curve_of(RoleClass role) const { return role_curves_[static_cast<std::size_t>(role)]; }
   bool has(RoleClass role) const { return present_[static_cast<std::size_t>(role)]; }
+  // Live bytes by node in each of `layers` layers. `layer_of` gives the layer of a rectangle, by its index. They sum to
+  // curve(). O(rectangles + nodes * layers).
+  std::vector<std::vector<std::int64_t>> curves_by(const std::function<std::size_t(std::size_t)>& layer_of,
+                                                   std::size_t layers) const;
   // The first node at the maximum of the curve; kNone if the graph has no nodes.
   NodeId peak_node() const { return peak_node_; }
   std::int64_t external_bytes() const { return external_bytes_; }  // the address at which the arena starts
@@ -67,6 +73,9 @@ class PlanModel {
   const Table& table(TableId id) const;
   const NodesByValue& nodes_by_value() const;
   std::string name_of(ValueId v) const { return values().name(v); }
+  // The axis of time that counts nodes, or the microseconds of this plan.
+  std::shared_ptr<const TimeAxis> time_axis(TimeUnit unit) const;
+  const CostModel* costs() const;  // that the plan was made with; null: estimates
 
   // The rectangles alive while node n runs, largest first.
   std::vector<PlanRect> alive(NodeId n) const;

@@ -21,15 +21,28 @@ double same_place(const PlanModel& from, const PlanModel& to, double at) {
   return found == kNone ? share * to.nodes() : found + (at - n);
 }
 
+// At least so long: nodes that take no time have no width on an axis of microseconds.
+Range widened(Range range, double least) {
+  if (range.size() < least) range.high = range.low + least;
+  return range;
+}
+
+PlanView home_in(const PlanModel& model, TimeUnit unit) {
+  PlanView home = model.home();
+  home.time = model.time_axis(unit)->range_of(home.time);
+  return home;
+}
+
 // The same part of the step in another plan of it, whose clones make it longer or shorter. What shows all of a plan shows all
 // of the other one.
-PlanView carried_view(const PlanModel& from, const PlanModel& to, PlanView view) {
-  const PlanView was = from.home(), home = to.home();
+PlanView carried_view(const PlanModel& from, const PlanModel& to, PlanView view, TimeUnit unit) {
+  const PlanView was = home_in(from, unit), home = home_in(to, unit);
   if (view == was) return home;
   if (view.time == was.time) {
     view.time = home.time;
   } else if (from.nodes() != to.nodes()) {
-    const double middle = same_place(from, to, view.time.at(0.5)), size = view.time.size();
+    const double node = from.time_axis(unit)->node_at(view.time.at(0.5)), size = view.time.size();
+    const double middle = to.time_axis(unit)->at(same_place(from, to, node));
     view.time = {middle - size / 2, middle + size / 2};
   }
   view.time.clamp(home.time.low, home.time.high);
@@ -66,6 +79,8 @@ void Session::close() {
   centred_ = kNone;
   range_ = {};
   model_.reset();
+  groups_.reset();
+  colours_.reset();
   keep_all_.reset();
   document_.reset();
   planning_ = Planning::done;
@@ -98,6 +113,7 @@ void Session::find_range_again(const PlanModel& before) {
 
 void Session::show(std::shared_ptr<const PlanModel> model) {
   const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
+  colours_.reset();
   const Selection old = std::exchange(selection_, Selection{});
   measured_us_ = model_ ? measurements_.node_us(*model_) : std::vector<double>();
   if (model_ && before && old.value != kNone) find_again(*before, old);
@@ -106,7 +122,7 @@ void Session::show(std::shared_ptr<const PlanModel> model) {
   else
     range_ = {};
   if (model_) {
-    const PlanView carried = before ? carried_view(*before, *model_, view) : model_->home();
+    const PlanView carried = before ? carried_view(*before, *model_, view, time_unit_) : home();
     if (!(carried == view)) history_.reset(carried);
     view = carried;
   }
@@ -230,9 +246,46 @@ void Session::follow(bool to_reader) {
 }
 
 void Session::clamp_view() {
-  const PlanView home = model_->home();
-  view.time.clamp(home.time.low, home.time.high);
-  view.address.clamp(home.address.low, home.address.high);
+  const PlanView whole = home();
+  view.time.clamp(whole.time.low, whole.time.high);
+  view.address.clamp(whole.address.low, whole.address.high);
+}
+
+PlanView Session::home() const { return home_in(*model_, time_unit_); }
+
+void Session::set_colour_by(ColourBy by) {
+  if (by == colour_by_) return;
+  colour_by_ = by;
+  groups_.reset();
+  colours_.reset();
+  tell(&Observer::selection_changed);
+}
+
+const PlanColours& Session::colours() {
+  if (!colours_) {
+    if (!groups_ && colour_by_ != ColourBy::role && document_)
+      groups_ = std::make_shared<const ValueGroups>(*document_->captured, colour_by_);
+    colours_.emplace(model_, groups_);
+  }
+  return *colours_;
+}
+
+// Both ends of a view keep their nodes. The cursor is noted anew with the next frame.
+void Session::set_time_unit(TimeUnit unit) {
+  if (unit == time_unit_) return;
+  const TimeUnit before = std::exchange(time_unit_, unit);
+  cursor = {};
+  if (model_) {
+    const std::shared_ptr<const TimeAxis> from = model_->time_axis(before), to = model_->time_axis(unit);
+    const auto change = [&](PlanView shown) {
+      shown.time = widened(to->range_of(from->nodes_of(shown.time)), to->least_size());
+      return shown;
+    };
+    history_.convert(change);
+    view = change(view);
+    clamp_view();
+  }
+  tell(&Observer::selection_changed);
 }
 
 void Session::view_changed(Gesture gesture) {
@@ -259,7 +312,7 @@ void Session::view_forward() {
 void Session::zoom(double time_factor, double address_factor) {
   const double share = (cursor.time - view.time.low) / view.time.size();
   const bool over = cursor.picture != nullptr && share >= 0 && share <= 1;
-  if (time_factor != 1) view.time.zoom(over ? share : 0.5, time_factor, 1);
+  if (time_factor != 1) view.time.zoom(over ? share : 0.5, time_factor, model_ ? time_axis()->least_size() : 1);
   if (address_factor != 1) view.address.zoom(0.5, address_factor, 64);
   view_changed(Gesture::key);
 }
@@ -272,14 +325,15 @@ void Session::pan(double time_share, double address_share) {
 
 void Session::fit_all() {
   if (!model_) return;
-  view = model_->home();
+  view = home();
   centred_ = kNone;
   view_changed();
 }
 
 void Session::fit_selection() {
   if (!model_ || selection_.value == kNone) return fit_all();
-  const PlanView around = model_->around(selection_.value);
+  PlanView around = model_->around(selection_.value);
+  around.time = widened(time_axis()->range_of(around.time), time_axis()->least_size());
   if (centred_ == selection_.value) {
     view = around;
   } else {

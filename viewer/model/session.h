@@ -4,6 +4,7 @@
 
 #include <tapedeck/viewer/model/document.h>
 #include <tapedeck/viewer/model/measurements.h>
+#include <tapedeck/viewer/model/plan_colours.h>
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/selection.h>
 #include <tapedeck/viewer/model/tradeoff_points.h>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -103,6 +105,18 @@ class Session {
   // Selects the producer of the first operand of the selection, or the first reader of the selection.
   void follow(bool to_reader);
 
+  // What decides the colours of the pictures; the shown plan in these colours. REQUIRES a plan for the second.
+  ColourBy colour_by() const { return colour_by_; }
+  void set_colour_by(ColourBy by);
+  const PlanColours& colours();
+
+  // The unit of the axis of time, and the axis of the shown plan. Another unit keeps the same nodes in view. An axis in
+  // microseconds counts nodes where no node takes any time. REQUIRES a plan for the axis and for home().
+  TimeUnit time_unit() const { return time_unit_; }
+  void set_time_unit(TimeUnit unit);
+  std::shared_ptr<const TimeAxis> time_axis() const { return model_->time_axis(time_unit_); }
+  PlanView home() const;  // the view of the whole plan
+
   PlanView view;  // the part of the plan that the pictures show; call view_changed() after a change
   void view_changed(Gesture gesture = Gesture::jump);
   void end_gesture() { history_.end_gesture(); }  // the next change of the view is an entry of its own in the history
@@ -145,6 +159,10 @@ class Session {
   std::vector<double> measured_us_;  // of model_
   std::uint64_t measured_serial_ = 0;
   bool measuring_ = false;
+  ColourBy colour_by_ = ColourBy::role;
+  TimeUnit time_unit_ = TimeUnit::nodes;
+  std::shared_ptr<const ValueGroups> groups_;  // of the document; null: not made yet, or by role
+  std::optional<PlanColours> colours_;         // of the shown plan, once a picture asked for them
 };
 
 }  // namespace tapedeck::viewer

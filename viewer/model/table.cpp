@@ -219,10 +219,11 @@ std::string Table::totals_text(const Totals& totals) const {
   std::string text = counted(totals.rows, *layout_);
   for (std::size_t c = 0; c < totals.sums.size(); ++c) {
     const Column& column = layout_->columns[c];
-    if (!column.summed) continue;
+    const bool is_again = column.key == std::string_view("again");
+    if (!column.summed || (is_again && totals.sums[c] == 0)) continue;  // nothing is computed again
     text += " · " + number_text(column.kind, totals.sums[c]);
     if (column.kind == ColumnKind::count) text += " " + std::string(column.title);
-    if (column.key == std::string_view("again")) text += " again";
+    if (is_again) text += " again";
   }
   return text;
 }

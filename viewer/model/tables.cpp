@@ -172,7 +172,7 @@ void fill_value(const Row& row, const PlanModel& model, const ValueEntry& e) {
   row.number("bytes", static_cast<double>(e.bytes));
   // The microseconds of a node are those of its first result.
   if (maker != nullptr && e.result == 0) row.number("us", e.us);
-  if (maker != nullptr && e.result == 0) row.number("again", e.again_us());
+  if (maker != nullptr && e.result == 0 && e.runs.size() > 1) row.number("again", e.again_us());
   row.number("runs", static_cast<double>(e.runs.size()));
   row.number("readers", static_cast<double>(e.readers.size()));
   row.text("rule", e.rule);

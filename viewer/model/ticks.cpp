@@ -48,4 +48,12 @@ ByteAxis byte_ticks(double low, double high, std::int64_t extent, int most) {
   return {ticks_by(low / scale, high / scale, step, scale), units[unit]};
 }
 
+TimeTicks time_ticks(double low, double high, double extent_us, int most) {
+  static const char* const units[] = {"us", "ms", "s"};
+  int unit = 0;
+  double scale = 1;
+  for (; unit < 2 && extent_us >= scale * 1000; ++unit) scale *= 1000;
+  return {ticks_by(low / scale, high / scale, round_step((high - low) / scale, most), scale), units[unit]};
+}
+
 }  // namespace tapedeck::viewer

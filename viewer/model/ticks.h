@@ -25,4 +25,11 @@ struct ByteAxis {
 // in.
 ByteAxis byte_ticks(double low, double high, std::int64_t extent, int most);
 
+// The ticks of an axis of time, and the unit of their labels.
+struct TimeTicks {
+  std::vector<Tick> ticks;  // at microseconds; the labels are numbers in `unit`
+  std::string unit;         // "us", "ms" or "s", by the length of the whole axis
+};
+TimeTicks time_ticks(double low, double high, double extent_us, int most);
+
 }  // namespace tapedeck::viewer

@@ -41,7 +41,7 @@ struct Range {
 
 // Both ranges that are in view.
 struct PlanView {
-  Range time;     // node indices
+  Range time;     // positions on the axis of time (time_axis.h)
   Range address;  // bytes; external buffers lie below the arena
   bool operator==(const PlanView& o) const { return time == o.time && address == o.address; }
 };

@@ -22,6 +22,13 @@ void ViewHistory::note(const PlanView& view, Gesture gesture, Clock::time_point 
   when_ = now;
 }
 
+void ViewHistory::convert(const std::function<PlanView(const PlanView&)>& change) {
+  for (PlanView& view : back_) view = change(view);
+  for (PlanView& view : forward_) view = change(view);
+  current_ = change(current_);
+  end_gesture();
+}
+
 const PlanView& ViewHistory::back() { return go(&back_, &forward_); }
 const PlanView& ViewHistory::forward() { return go(&forward_, &back_); }
 

@@ -7,6 +7,7 @@
 #include <tapedeck/viewer/model/view.h>
 
 #include <chrono>
+#include <functional>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -23,7 +24,8 @@ class ViewHistory {
 
   void reset(const PlanView& view);  // forgets everything
   void note(const PlanView& view, Gesture gesture, Clock::time_point now = Clock::now());
-  void end_gesture() { last_ = Gesture::jump; }  // the next change is an entry of its own
+  void convert(const std::function<PlanView(const PlanView&)>& change);  // all views, to another axis
+  void end_gesture() { last_ = Gesture::jump; }                          // the next change is an entry of its own
 
   bool can_go_back() const { return !back_.empty(); }
   bool can_go_forward() const { return !forward_.empty(); }

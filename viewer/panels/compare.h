@@ -25,6 +25,7 @@ class ComparePicture : public Picture {
   void draw_side(int side, float x0, float x1, float height);
 
   std::array<ComparedPlan, 2> sides_;
+  std::array<PlanColours, 2> colours_;
   std::array<MemoryPlot, 2> plots_;
   Range time_, address_, live_;
 };

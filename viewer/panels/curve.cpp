@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/measured_csv.h>
+#include <tapedeck/viewer/model/glossary.h>
 #include <tapedeck/viewer/model/same_step.h>
 #include <tapedeck/viewer/panels/measured.h>
 #include <tapedeck/viewer/panels/range_box.h>
@@ -21,29 +22,22 @@ namespace {
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
-// The order of the stack, from bottom to top.
-constexpr RoleClass kStack[kRoleClassCount] = {RoleClass::state,    RoleClass::constant,  RoleClass::input,
-                                               RoleClass::output,   RoleClass::saved,     RoleClass::recomputed,
-                                               RoleClass::gradient, RoleClass::temporary, RoleClass::workspace};
-
-// The highest node in one column of pixels, so that a peak never falls between pixels.
-NodeId highest(const PlanModel& model, double from, double to) {
-  const NodeId last = model.nodes() - 1;
-  const NodeId a = std::clamp(static_cast<NodeId>(from), 0, last);
-  const NodeId b = std::clamp(static_cast<NodeId>(std::ceil(to)), a + 1, last + 1);
-  const auto& curve = model.curve();
-  return static_cast<NodeId>(std::max_element(curve.begin() + a, curve.begin() + b) - curve.begin());
+// The highest node of a column of pixels, so that a peak never falls between pixels.
+NodeId highest(const Plot& plot, const PlanModel& model, int column) {
+  const auto nodes = plot.nodes_in_column(column, model.nodes());
+  const auto begin = model.curve().begin();
+  return static_cast<NodeId>(std::max_element(begin + nodes.first, begin + nodes.second) - begin);
 }
 
-void draw_node(const Plot& plot, const PlanModel& model, NodeId n, float x0, float x1) {
+void draw_node(const Plot& plot, const PlanColours& colours, NodeId n, float x0, float x1) {
   std::int64_t below = 0;
-  for (RoleClass role : kStack) {
-    const std::int64_t bytes = model.curve_of(role)[n];
+  for (const PlanLayer& layer : colours.layers()) {
+    const std::int64_t bytes = (*layer.curve)[static_cast<std::size_t>(n)];
     if (bytes == 0) continue;
     const float y1 = std::round(plot.y_of(static_cast<double>(below))),
                 y0 = std::round(plot.y_of(static_cast<double>(below + bytes)));
     if (y1 > y0)
-      list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, role_class_colour(role), 0.85)));
+      list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, colours.colour(layer), 0.85)));
     below += bytes;
   }
 }
@@ -69,13 +63,11 @@ double curve_top(const Plan& plan) {
 
 void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colour colour) {
   const auto nodes = static_cast<NodeId>(bytes.size());
-  const double nodes_per_pixel = plot.across.size() / static_cast<double>(plot.width());
+  const double end_of_step = plot.axis ? plot.axis->at(nodes) : nodes;
   float before = -1;
   for (int c = 0; c < static_cast<int>(plot.width()); ++c) {
-    const double from = plot.across.low + c * nodes_per_pixel;
-    const auto a = static_cast<NodeId>(std::max(from, 0.0));
-    if (a >= nodes) break;
-    const NodeId b = std::clamp(static_cast<NodeId>(std::ceil(from + nodes_per_pixel)), a + 1, nodes);
+    if (nodes == 0 || plot.across_at(plot.x0 + static_cast<float>(c)) >= end_of_step) break;
+    const auto [a, b] = plot.nodes_in_column(c, nodes);
     const float x = plot.x0 + static_cast<float>(c);
     const float y = std::round(plot.y_of(static_cast<double>(*std::max_element(bytes.begin() + a, bytes.begin() + b))));
     const float top = before < 0 ? y : std::min(before, y), bottom = before < 0 ? y : std::max(before, y);
@@ -85,23 +77,20 @@ void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colo
   }
 }
 
-void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection) {
+void draw_curve(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection) {
   if (model.nodes() == 0) return;
   list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
-  const double nodes_per_pixel = plot.across.size() / static_cast<double>(plot.width());
   const int columns = static_cast<int>(plot.width());
+  const double end_of_step = plot.axis ? plot.axis->at(model.nodes()) : model.nodes();
+  const auto is_past_the_end = [&](int column) { return plot.across_at(plot.x0 + static_cast<float>(column)) >= end_of_step; };
   float previous_top = -1;
   for (int c = 0; c < columns;) {
-    const double from = plot.across.low + c * nodes_per_pixel;
-    if (from >= model.nodes()) break;
-    const NodeId n = highest(model, from, from + nodes_per_pixel);
+    if (is_past_the_end(c)) break;
+    const NodeId n = highest(plot, model, c);
     int end = c + 1;
-    while (end < columns &&
-           highest(model, plot.across.low + end * nodes_per_pixel, plot.across.low + (end + 1) * nodes_per_pixel) == n &&
-           plot.across.low + end * nodes_per_pixel < model.nodes())
-      ++end;
+    while (end < columns && highest(plot, model, end) == n && !is_past_the_end(end)) ++end;
     const float x0 = plot.x0 + static_cast<float>(c), x1 = plot.x0 + static_cast<float>(end);
-    draw_node(plot, model, n, x0, x1);
+    draw_node(plot, colours, n, x0, x1);
     const float top = std::round(plot.y_of(static_cast<double>(model.curve()[n])));
     list()->AddRectFilled(ImVec2(x0, top - 1), ImVec2(x1, top + 1), to_imgui(colours::kText));
     if (previous_top >= 0 && previous_top != top)
@@ -110,8 +99,11 @@ void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selec
     previous_top = top;
     c = end;
   }
-  const float base = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
-  list()->AddRectFilled(ImVec2(plot.x0, base), ImVec2(plot.x_of(model.nodes()), base + 1), to_imgui(colours::kText, 170));
+  // Of the groups, each has its share of the external bytes, so these do not lie at the bottom.
+  if (colours.by() == ColourBy::role) {
+    const float base = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
+    list()->AddRectFilled(ImVec2(plot.x0, base), ImVec2(plot.x_of(model.nodes()), base + 1), to_imgui(colours::kText, 170));
+  }
   if (selection.node != kNone) {
     const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
     list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 70));
@@ -128,8 +120,14 @@ void CurvePanel::draw(float width, float height) {
   const std::string title =
       "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
   draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
-  plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)});
-  const bool on_budget = budget_.update(plot_, session_);
+  if (session_.colour_by() != ColourBy::role)
+    draw_legend(12 + text_width(TextSize::title, title) + 18, 8, width, session_.colours());
+  plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)},
+                    session_.time_axis());
+  // The marker of the peak often lies on the line of the budget. A press on it is for the marker, and a drag of the line goes
+  // on.
+  const bool is_dragging = ImGui::GetIO().MouseDown[0] && !ImGui::GetIO().MouseClicked[0];
+  const bool on_budget = (is_dragging || !on_peak_marker()) && budget_.update(plot_, session_);
   if (on_budget)
     navigation_.rest();
   else
@@ -138,23 +136,28 @@ void CurvePanel::draw(float width, float height) {
   drag_range();
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, model.extent(), "live");
-  draw_curve(plot_, model, session_.selection());
+  draw_curve(plot_, model, session_.colours(), session_.selection());
   if (session_.keep_all() != nullptr) draw_outline(plot_, outline(), mixed(colours::kPlot, colours::kFaint, 0.6));
   draw_limits(plot_, plan, session_.asked_budget());
   draw_measured_bytes(plot_, session_);
   draw_peak_marker(plot_, model);
   draw_time_axis(plot_, model);
   const float base = plot_.y_of(static_cast<double>(model.external_bytes()));
-  if (plot_.y1 - base > 15) draw_text(TextSize::small, plot_.x1 + 7, (plot_.y1 + base) / 2 - 7, colours::kFaint, "external");
+  if (plot_.y1 - base > 15 && session_.colour_by() == ColourBy::role)
+    draw_text(TextSize::small, plot_.x1 + 7, (plot_.y1 + base) / 2 - 7, colours::kFaint, "external");
   draw_solving(plot_, session_);
   draw_range();
   if (on_budget) return;
 
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (!plot_.contains(mouse) || model.nodes() == 0) return;
-  const NodeId n = std::clamp(static_cast<NodeId>(plot_.across_at(mouse.x)), 0, model.nodes() - 1);
+  const NodeId n = std::clamp(static_cast<NodeId>(plot_.node_at(mouse.x)), 0, model.nodes() - 1);
   session_.hover(kNone);
-  if (!navigation_.dragging) node_tooltip(model, n);
+  if (!navigation_.dragging && on_peak_marker())
+    explained_tooltip("most live: " + exact_bytes(model.curve()[model.peak_node()]), explain_term("most live"),
+                      "Click to see all that is alive there, and what would lower it");
+  else if (!navigation_.dragging)
+    node_tooltip(model, session_.colours(), n);
   if (navigation_.double_clicked)
     session_.fit_all();
   else if (navigation_.clicked)
@@ -170,7 +173,7 @@ void CurvePanel::write_csv(const std::string& path) {
 
 void CurvePanel::drag_range() {
   if (!navigation_.selecting) return;
-  const double from = navigation_.selected_from, to = plot_.across_at(ImGui::GetIO().MousePos.x);
+  const double from = plot_.node_of(navigation_.selected_from), to = plot_.node_at(ImGui::GetIO().MousePos.x);
   session_.select_range({static_cast<NodeId>(std::max(std::min(from, to), 0.0)), static_cast<NodeId>(std::max(from, to))});
 }
 

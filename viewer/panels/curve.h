@@ -1,6 +1,6 @@
-// The curve of live bytes over the schedule, stacked by role, with lines for the peak of the plan and the budget, and the
-// outline of the plan that keeps everything. The line of the budget can be dragged. A drag with the left button marks nodes,
-// and a box sums up what happens to the bytes there; a click on the marker of the peak selects its node.
+// The curve of live bytes over the schedule, stacked by role, module or op, with lines for the peak of the plan and the budget,
+// and the outline of the plan that keeps everything. The line of the budget can be dragged. A drag with the left button marks
+// nodes, and a box sums up what happens to the bytes there; a click on the marker of the peak selects its node.
 #pragma once
 
 #include <tapedeck/viewer/model/range_totals.h>
@@ -8,8 +8,8 @@
 
 namespace tapedeck::viewer {
 
-// Draws the curve of a model into a plot, with the selected and hovered value marked.
-void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection);
+// Draws the curve of a model into a plot, stacked by the layers of the colours, with the selected and hovered value marked.
+void draw_curve(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection);
 // Draws the outline of another plan of the same step: live_bytes_along() it.
 void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colour colour);
 // The upper end of the byte axis: some space above the peak of keeping everything, so that a smaller plan looks smaller.

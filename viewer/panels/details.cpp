@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/panels/details.h>
 
 #include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/model/byte_chains.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/glossary.h>
@@ -12,11 +13,13 @@
 #include <QtCore/QEvent>
 #include <QtCore/QUrl>
 #include <QtGui/QTextCursor>
+#include <QtWidgets/QScrollBar>
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace tapedeck::viewer {
 
@@ -64,16 +67,32 @@ std::string runs_html(const PlanModel& model, const ValueFacts& facts, ValueId s
   });
 }
 
+// The values that share bytes with v, each with a sentence; v itself has no link. Of a long chain, those around v.
+std::string chain_html(const PlanModel& model, ValueId v) {
+  constexpr std::size_t kBefore = 3, kMost = 8;
+  const std::vector<ByteChainLink> chain = byte_chain(model, v);
+  const auto is_self = [&](const ByteChainLink& link) { return link.value == v; };
+  const auto self_at = static_cast<std::size_t>(std::find_if(chain.begin(), chain.end(), is_self) - chain.begin());
+  const std::size_t first = std::min(self_at - std::min(self_at, kBefore), chain.size() - std::min(chain.size(), kMost));
+  const std::size_t end = std::min(chain.size(), first + kMost);
+  std::string lines = first > 0 ? std::to_string(first) + " before<br>" : "";
+  for (std::size_t i = first; i < end; ++i) {
+    const std::string name = model.name_of(chain[i].value), rest = escaped(chain[i].sentence.substr(name.size()));
+    const std::string self = chain[i].value == v ? "<b>" + escaped(name) + "</b>" : value_link(model, chain[i].value);
+    lines += (i == first ? "" : "<br>") + self + rest;
+  }
+  if (end < chain.size()) lines += "<br>" + std::to_string(chain.size() - end) + " after";
+  return chain.empty() ? "" : row("shares bytes", lines);
+}
+
 std::string value_html(const PlanModel& model, ValueId v) {
   const Plan& plan = model.plan();
   const ValueFacts facts = explain_value(model, v);
-  const Placement& p = plan.values[v];
   std::string html = "<h3>" + escaped(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("type", escaped(facts.type)) + row("bytes", exact_bytes(facts.bytes)) + row("role", swatch(facts.role));
   html += row("place", escaped(facts.place)) + row("lifetime", facts.lifetime) + row("reason", escaped(facts.reason));
   html += row("decision", escaped(facts.decision));
-  if (p.other != kNone && (p.reason == Reason::in_place || p.reason == Reason::part || p.reason == Reason::alias))
-    html += row("shares bytes", value_link(model, p.other));
+  html += chain_html(model, v);
   html += row("readers", joined(facts.readers, [&](NodeId n) { return node_link(plan.graph, n); }));
   if (facts.copies.size() > 1) html += row("runs", runs_html(model, facts, v));
   return html + "</table>";
@@ -131,6 +150,23 @@ std::string node_html(const Session& session, NodeId n) {
       html += row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
                                  human_us(plan.segments[s].cost_us));
   return html + "</table>";
+}
+
+// A value that is alive at the peak, with the advice of the library, which holds its numbers.
+std::string advice_html(const PlanModel& model, const PeakTenant& tenant) {
+  const std::string what = tenant.value == kNone ? escaped(tenant.name) : value_link(model, tenant.value);
+  return "<li>" + what + ", " + human_bytes(tenant.bytes) + ": " + escaped(tenant.advice) + "</li>";
+}
+
+// Nodes that reach the lower bound by themselves, and why the peak is higher than that.
+std::string bounds_html(const PlanModel& model, const PeakExplanation& e) {
+  std::string html;
+  for (const BindingNode& b : e.binding)
+    if (b.binds)
+      html += "<li>" + node_link(model.graph(), b.node) + " alone needs " + exact_bytes(b.own_bytes) +
+              ": no order and no recomputation of other nodes gets below</li>";
+  return html + "<li>peak " + exact_bytes(e.peak_bytes) + " = lower bound + " + exact_bytes(e.gap_bytes) +
+         " by placement: " + escaped(e.gap_reason) + "</li>";
 }
 
 // Lines of the list of what is alive: no table, because a document lays out lines faster than rows.
@@ -192,7 +228,10 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
   fill();
 }
 
-DetailsPanel::~DetailsPanel() { session_.detach(this); }
+DetailsPanel::~DetailsPanel() {
+  task_.cancel();
+  session_.detach(this);
+}
 
 void DetailsPanel::changeEvent(QEvent* event) {
   QTextBrowser::changeEvent(event);
@@ -203,7 +242,77 @@ void DetailsPanel::changeEvent(QEvent* event) {
 
 void DetailsPanel::closed() {
   more_.stop();
+  task_.cancel();
+  help_ = {};
+  asked_model_ = 0;
   clear();
+}
+
+bool DetailsPanel::shows_peak() const {
+  const PlanModel* model = session_.model();
+  return model != nullptr && !session_.solving() && model->peak_node() != kNone &&
+         session_.selection().node == model->peak_node();
+}
+
+// The explanation of a plan that is still being improved would be out of date at once.
+void DetailsPanel::ask_for_help() {
+  if (!shows_peak() || session_.model()->serial() == asked_model_) return;
+  asked_model_ = session_.model()->serial();
+  task_.run([this, mail = mail_, model = session_.shared_model()](const std::atomic<bool>& cancelled) {
+    PeakHelp help;
+    help.model = model->serial();
+    try {
+      help.explanation = explained_peak(*model);
+    } catch (const std::exception& error) {
+      help.error = error.what();
+    }
+    if (cancelled) return;
+    {
+      std::lock_guard lock(mail->mutex);
+      mail->help = std::move(help);
+    }
+    QMetaObject::invokeMethod(this, guarded(this, [this] { arrived(); }), Qt::QueuedConnection);
+  });
+}
+
+void DetailsPanel::arrived() {
+  {
+    std::lock_guard lock(mail_->mutex);
+    if (std::optional<PeakHelp> help = std::exchange(mail_->help, std::nullopt)) help_ = std::move(*help);
+  }
+  if (!shows_peak() || help_.model != session_.model()->serial()) return;
+  const int place = verticalScrollBar()->value();
+  shown_model_ = 0;
+  fill();
+  verticalScrollBar()->setValue(place);
+}
+
+void DetailsPanel::finish() {
+  ask_for_help();
+  if (!shows_peak()) return;
+  task_.wait();
+  arrived();
+  while (listed_ < alive_.size()) add_lines();
+}
+
+bool DetailsPanel::settled() const { return !shows_peak() || help_.model == session_.model()->serial(); }
+
+std::string DetailsPanel::help_html() const {
+  constexpr std::size_t kMost = 24;
+  const PlanModel& model = *session_.model();
+  const std::string title = "<h4><span title='" + escaped(explain_term("lowers")) + "'>What would lower the peak</span></h4>";
+  if (!settled()) return title + "<p>…</p>";
+  if (!help_.error.empty()) return title + "<p>" + escaped(help_.error) + "</p>";
+  const PeakExplanation& e = help_.explanation;
+  const std::vector<std::size_t> order = by_help(e);
+  std::string lowers, others;
+  for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i) {
+    const PeakTenant& tenant = e.alive[order[i]];
+    (lowers_the_peak(e, tenant) ? lowers : others) += advice_html(model, tenant);
+  }
+  std::string html = title + (lowers.empty() ? "<p>No change of one value alone would.</p>" : "<ul>" + lowers + "</ul>");
+  if (!others.empty()) html += "<h4>What else is alive there, and why it does not help</h4><ul>" + others + "</ul>";
+  return html + "<h4>The lower bound</h4><ul>" + bounds_html(model, e) + "</ul>";
 }
 
 void DetailsPanel::add_lines() {
@@ -225,6 +334,7 @@ void DetailsPanel::fill() {
     shown_model_ = 0;
     return clear();
   }
+  ask_for_help();
   const bool same_numbers = model->serial() == shown_model_ && session_.measured_serial() == shown_measured_;
   if (same_numbers && now.value == shown_.value && now.node == shown_.node) return;
   shown_model_ = model->serial();
@@ -238,6 +348,7 @@ void DetailsPanel::fill() {
   const bool is_plan = html.empty();
   if (is_plan) html = plan_html(session_);
   if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive(model->peak_node());
+  if (!is_plan && shows_peak()) html += help_html();
   if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
   setHtml(QString::fromStdString(html));
   if (listed_ < alive_.size())

@@ -1,11 +1,17 @@
-// All facts about the selection: type, place, reason, readers, clones, call site. Without a selection: facts about the plan.
+// All facts about the selection: type, place, reason, readers, clones, call site. Without a selection: facts about the plan. Of
+// the node of the peak: all that is alive there, and what would lower the peak.
 #pragma once
 
+#include <tapedeck/viewer/model/peak_help.h>
 #include <tapedeck/viewer/model/session.h>
+#include <tapedeck/viewer/planning/background_task.h>
 
 #include <QtCore/QTimer>
 #include <QtWidgets/QTextBrowser>
 
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -15,6 +21,10 @@ class DetailsPanel : public QTextBrowser, public Observer {
  public:
   explicit DetailsPanel(Session& session, QWidget* parent = nullptr);
   ~DetailsPanel() override;
+
+  void finish();         // waits for what would lower the peak, if that is shown; for unattended pictures
+  bool settled() const;  // what would lower the peak is there, if it is to be shown
+  const PeakHelp& peak_help() const { return help_; }
 
   void opened() override { fill(); }
   void closed() override;
@@ -27,6 +37,10 @@ class DetailsPanel : public QTextBrowser, public Observer {
  private:
   void fill();
   void add_lines();
+  bool shows_peak() const;  // the node of the peak is selected, and the plan is final
+  void ask_for_help();      // in the background
+  void arrived();           // takes what the background has handed over
+  std::string help_html() const;
 
   Session& session_;
   std::uint64_t shown_model_ = 0;  // hovering does not change this panel
@@ -36,6 +50,15 @@ class DetailsPanel : public QTextBrowser, public Observer {
   std::vector<PlanRect> alive_;
   std::size_t listed_ = 0;
   QTimer more_;
+  PeakHelp help_;
+  std::uint64_t asked_model_ = 0;
+
+  struct Mail {
+    std::mutex mutex;
+    std::optional<PeakHelp> help;
+  };
+  std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
+  BackgroundTask task_;  // the last member: its destructor joins the thread first
 };
 
 }  // namespace tapedeck::viewer

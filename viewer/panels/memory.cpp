@@ -31,18 +31,19 @@ void hatch(ImVec2 low, ImVec2 high, Colour colour) {
 void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
   const float scale = ImGui::GetIO().DisplayFramebufferScale.x;
   const bool same = model_ == model.serial() && scale_ == scale && plot_.x0 == plot.x0 && plot_.x1 == plot.x1 &&
-                    plot_.y0 == plot.y0 && plot_.y1 == plot.y1 && plot_.across == plot.across && plot_.up == plot.up;
+                    plot_.y0 == plot.y0 && plot_.y1 == plot.y1 && plot_.across == plot.across && plot_.up == plot.up &&
+                    plot_.axis == plot.axis;
   plot_ = plot;
   scale_ = scale;
   model_ = model.serial();
   if (same) return;
   lod_ = make_lod(model.rects(), {plot.across, plot.up}, static_cast<std::int32_t>(plot.width() * scale),
-                  static_cast<std::int32_t>(plot.height() * scale));
+                  static_cast<std::int32_t>(plot.height() * scale), plot.axis ? *plot.axis : TimeAxis());
 }
 
-void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel) const {
+void MemoryPlot::draw_rect(const PlanModel& model, const PlanColours& colours, const LodRect& r, float pixel) const {
   const PlanRect& rect = model.rects()[r.rect];
-  const Colour colour = role_class_colour(rect.role);
+  const Colour colour = colours.colour_of(static_cast<std::size_t>(r.rect));
   const ImVec2 low(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel);
   const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
   const float w = high.x - low.x, h = high.y - low.y;
@@ -103,11 +104,11 @@ void MemoryPlot::draw_chain(const PlanModel& model, const Selection& selection) 
   }
 }
 
-void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection& selection) {
+void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection) {
   update(plot, model);
   list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
   const float pixel = 1 / scale_;
-  for (const LodRect& r : lod_.rects) draw_rect(model, r, pixel);
+  for (const LodRect& r : lod_.rects) draw_rect(model, colours, r, pixel);
   const float floor = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
   if (model.external_bytes() > 0 && model.plan().arena_bytes > 0)
     list()->AddRectFilled(ImVec2(plot.x0, floor), ImVec2(plot.x_of(model.nodes()), floor + 1), to_imgui(colours::kText, 170));
@@ -118,6 +119,7 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection&
   for (const ValueId copy : selection.copies)
     if (copy != selection.value) outline(model, copy, colours::kSelect, 1);
   if (selection.value != kNone) outline(model, selection.value, colours::kSelect, 2);
+  chain_.draw(plot, model, selection.value);
   draw_chain(model, selection);
   if (selection.hovered != kNone) outline(model, selection.hovered, colours::kHover, 1);
   list()->PopClipRect();
@@ -145,9 +147,12 @@ void MemoryPanel::draw(float width, float height) {
     draw_text_cut(TextSize::small, 12, y, width - 24, colours::kFaint, summary);
     y += 17;
   }
-  y += draw_legend(12, y + 2, width - 24, model);
+  const bool beside = y == 30;
+  if (is_under_mouse(beside ? after_title : 12, beside ? 11 : 30, text_width(TextSize::small, summary))) summary_tooltip();
+  y += draw_legend(12, y + 2, width - 24, session_.colours());
   y += draw_infeasible(12, y + 2, width - 24, plan);
-  plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address);
+  plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address,
+                    session_.time_axis());
   const bool on_budget = budget_.update(plot_, session_);
   if (on_budget)
     navigation_.rest();
@@ -157,7 +162,7 @@ void MemoryPanel::draw(float width, float height) {
   plot_.up = session_.view.address;
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, model.extent(), "address");
-  picture_.draw(plot_, model, session_.selection());
+  picture_.draw(plot_, model, session_.colours(), session_.selection());
   draw_time_axis(plot_, model);
   draw_limits(plot_, plan, session_.asked_budget());
   // Names of the two bands of addresses, beside the plot.

@@ -1,6 +1,7 @@
-// The memory plan: every value is a rectangle of addresses x time, coloured by its role.
+// The memory plan: every value is a rectangle of addresses x time, coloured by its role, its module or its op.
 #pragma once
 
+#include <tapedeck/viewer/panels/chain_marks.h>
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <optional>
@@ -10,13 +11,13 @@ namespace tapedeck::viewer {
 // Draws the rectangles, their names and the limits; handles no input. The level of detail is kept from frame to frame.
 class MemoryPlot {
  public:
-  void draw(const Plot& plot, const PlanModel& model, const Selection& selection);
+  void draw(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection);
   // The rectangle at a point of the last frame, or null.
   const LodRect* hit(const ImVec2& point) const;
 
  private:
   void update(const Plot& plot, const PlanModel& model);
-  void draw_rect(const PlanModel& model, const LodRect& r, float pixel) const;
+  void draw_rect(const PlanModel& model, const PlanColours& colours, const LodRect& r, float pixel) const;
   void outline(const PlanModel& model, ValueId v, Colour colour, float thickness) const;
   void draw_chain(const PlanModel& model, const Selection& selection) const;
 
@@ -24,6 +25,7 @@ class MemoryPlot {
   float scale_ = 1;
   std::uint64_t model_ = 0;  // the serial number of the model
   LodFrame lod_;
+  ChainMarks chain_;
 };
 
 // The panel: the plot with axes, legend, tooltip and navigation.

@@ -4,12 +4,14 @@
 
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/glossary.h>
 #include <tapedeck/viewer/model/ticks.h>
 
 #include <tapedeck/engine/ir/error.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tapedeck::viewer {
 
@@ -26,6 +28,16 @@ void draw_line(TextSize size, const ImVec2& at, Colour colour, const char* text,
   if (text_notes == nullptr || list()->IdxBuffer.Size == first) return;
   const float width = font(size)->CalcTextSizeA(text_height(size), 1e9f, 0, text, end).x;
   text_notes->push_back({list(), first, list()->IdxBuffer.Size, at, size, width, to_imgui(colour), {text, end}});
+}
+
+// What a layer of a plan is, in a sentence.
+std::string layer_sentence(ColourBy by, const std::string& name) {
+  if (by == ColourBy::role) return explain_term(name);
+  if (name == "others") return "All that has no colour of its own.";
+  if (name == "no module") return "What no module makes, and whose name begins with no module.";
+  if (name == "given from outside") return "What no node makes: parameters, state, inputs and constants.";
+  return by == ColourBy::op ? "What nodes of the op " + name + " make, and their workspace."
+                            : "What the nodes of the module " + name + " make, their workspace, and the module's parameters.";
 }
 
 // Draws text in the lines into which ImGui would break it.
@@ -46,8 +58,10 @@ void draw_wrapped(ImVec2 at, float width, const std::string& text) {
 
 }  // namespace
 
-Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up) {
+Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up,
+               std::shared_ptr<const TimeAxis> axis) {
   Plot plot;
+  plot.axis = std::move(axis);
   plot.x0 = std::round(x0);
   plot.y0 = std::round(y0);
   plot.x1 = std::max(std::round(x1), plot.x0 + 1);
@@ -114,11 +128,12 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
     const Origin& origin = graph.nodes[n].origin;
     return origin.clone ? 3 : static_cast<int>(origin.phase);
   };
-  NodeId n = std::clamp(static_cast<NodeId>(plot.across.low), 0, nodes);
-  while (n < nodes && n < plot.across.high) {
+  const double last = plot.node_of(plot.across.high);
+  NodeId n = std::clamp(static_cast<NodeId>(plot.node_of(plot.across.low)), 0, nodes);
+  while (n < nodes && n < last) {
     const int kind = kind_of(n);
     NodeId end = n;
-    while (end < nodes && end < plot.across.high && kind_of(end) == kind) ++end;
+    while (end < nodes && end < last && kind_of(end) == kind) ++end;
     const float a = std::max(std::round(plot.x_of(n)), plot.x0),
                 b = std::min(std::max(std::round(plot.x_of(end)), a + 1), plot.x1);
     list()->AddRectFilled(ImVec2(a, strip), ImVec2(b, strip + 14), to_imgui(phase_colour(kind)));
@@ -127,11 +142,21 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
     if (wide + 8 < b - a) draw_text(TextSize::small, (a + b - wide) / 2, strip + 1, colours::kText, name);
     n = end;
   }
-  const std::string what = "node";
+  const int most = std::max(2, static_cast<int>(plot.width() / 70));
+  std::string what = "node";
+  std::vector<Tick> ticks;
+  if (plot.axis && plot.axis->unit() == TimeUnit::us) {
+    TimeTicks times = time_ticks(plot.across.low, plot.across.high, plot.axis->at(nodes), most);
+    what = times.unit + ", " + source_of_costs(model.plan());
+    ticks = std::move(times.ticks);
+  } else {
+    ticks = count_ticks(plot.across.low, plot.across.high, most);
+  }
   const float what_x = plot.x1 - text_width(TextSize::small, what);
   draw_text(TextSize::small, what_x, strip + 21, colours::kFaint, what);
-  for (const Tick& tick : count_ticks(plot.across.low, plot.across.high, std::max(2, static_cast<int>(plot.width() / 70)))) {
-    const float x = std::round(plot.x_of(tick.at)), w = text_width(TextSize::small, tick.label);
+  for (const Tick& tick : ticks) {
+    const auto share = static_cast<float>((tick.at - plot.across.low) / plot.across.size());
+    const float x = std::round(plot.x0 + share * plot.width()), w = text_width(TextSize::small, tick.label);
     list()->AddRectFilled(ImVec2(x, strip + 14), ImVec2(x + 1, strip + 18), to_imgui(colours::kFaint));
     const float left = std::max(x - w / 2, 2.0f);
     if (left + w < what_x - 8) draw_text(TextSize::small, left, strip + 21, colours::kFaint, tick.label);
@@ -162,26 +187,30 @@ void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget_bytes) 
   if (budget_bytes >= 0) label(budget, false, false, colours::kBudget, "budget " + human_bytes(budget_bytes));
 }
 
-float draw_legend(float x, float y, float width, const PlanModel& model) {
+bool is_under_mouse(float x, float y, float width) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  return mouse.x >= x && mouse.x < x + width && mouse.y >= y && mouse.y < y + 16;
+}
+
+float draw_legend(float x, float y, float width, const PlanColours& colours) {
   float cx = x, cy = y;
-  for (int i = 0; i < kRoleClassCount; ++i) {
-    const auto role = static_cast<RoleClass>(i);
-    if (!model.has(role)) continue;
-    const float item = 16 + text_width(TextSize::small, role_class_name(role)) + 14;
+  for (const PlanLayer& layer : colours.layers()) {
+    const float item = 16 + text_width(TextSize::small, layer.name) + 14;
     if (cx + item > x + width && cx > x) {
       cx = x;
       cy += 17;
     }
     const ImVec2 low(std::round(cx), std::round(cy + 1)), high(low.x + 11, low.y + 11);
-    list()->AddRectFilled(low, high, to_imgui(role_class_colour(role)));
-    if (role == RoleClass::recomputed) {
+    const Colour colour = colours.colour(layer);
+    list()->AddRectFilled(low, high, to_imgui(colour));
+    if (colours.hatched(layer)) {
       list()->PushClipRect(low, high, true);
       for (float d = -11; d < 11; d += 4)
-        list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y),
-                        to_imgui(shaded(role_class_colour(role), 0.55)));
+        list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y), to_imgui(shaded(colour, 0.55)));
       list()->PopClipRect();
     }
-    draw_text(TextSize::small, cx + 16, cy, colours::kText, role_class_name(role));
+    draw_text(TextSize::small, cx + 16, cy, colours::kText, layer.name);
+    if (is_under_mouse(cx, cy, item - 6)) explained_tooltip(layer.name, layer_sentence(colours.by(), layer.name), "");
     cx += item;
   }
   return cy - y + 17;
@@ -241,9 +270,32 @@ bool BudgetHandle::update(const Plot& plot, Session& session) {
         std::clamp<std::int64_t>(std::llround(std::max(at, 0.0)), 0, std::max(plan.keep_all_peak_bytes, plan.peak_bytes));
     if (wanted != session.asked_budget()) session.ask_budget(wanted);
   } else {
-    ImGui::SetTooltip("Drag to change the budget");
+    const bool is_budget = session.asked_budget() >= 0;
+    explained_tooltip((is_budget ? "budget " : "peak ") + human_bytes(bytes), explain_term(is_budget ? "budget" : "peak"),
+                      "Drag to change the budget");
   }
   return true;
+}
+
+void explained_tooltip(const std::string& title, const std::string& sentence, const std::string& action) {
+  ImGui::BeginTooltip();
+  ImGui::TextUnformatted(title.c_str());
+  ImGui::PushTextWrapPos(380);
+  ImGui::TextUnformatted(sentence.c_str());
+  ImGui::PopTextWrapPos();
+  if (!action.empty()) ImGui::TextDisabled("%s", action.c_str());
+  ImGui::EndTooltip();
+}
+
+void summary_tooltip() {
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(460);
+  for (const char* term : {"peak", "lower bound", "floor", "budget", "nodes", "recomputed", "recompute", "units"}) {
+    const std::string name = term == std::string_view("recompute") ? "cost" : term;
+    ImGui::TextUnformatted((name + ": " + explain_term(term)).c_str());
+  }
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
 }
 
 void value_tooltip(const PlanModel& model, ValueId v) {
@@ -256,6 +308,7 @@ void value_tooltip(const PlanModel& model, ValueId v) {
   ImGui::TextUnformatted(exact_bytes(facts.bytes).c_str());
   ImGui::TextDisabled("%s, %s", role_class_name(facts.role), facts.lifetime.c_str());
   ImGui::TextDisabled("%s", facts.place.c_str());
+  if (!facts.module.empty()) ImGui::TextDisabled("module %s", facts.module.c_str());
   ImGui::PushTextWrapPos(380);
   ImGui::TextUnformatted(facts.reason.c_str());
   ImGui::TextUnformatted(facts.decision.c_str());
@@ -263,15 +316,16 @@ void value_tooltip(const PlanModel& model, ValueId v) {
   ImGui::EndTooltip();
 }
 
-void node_tooltip(const PlanModel& model, NodeId n) {
+void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) {
   ImGui::BeginTooltip();
   ImGui::PushFont(font(TextSize::title));
   ImGui::TextUnformatted(node_title(model.graph(), n).c_str());
   ImGui::PopFont();
   ImGui::Text("%s live", exact_bytes(model.curve()[n]).c_str());
-  for (int i = 0; i < kRoleClassCount; ++i) {
-    const std::int64_t bytes = model.curve_of(static_cast<RoleClass>(i))[n];
-    if (bytes > 0) ImGui::TextDisabled("%s  %s", role_class_name(static_cast<RoleClass>(i)), human_bytes(bytes).c_str());
+  ImGui::TextUnformatted(node_time_text(model, n).c_str());
+  for (const PlanLayer& layer : colours.layers()) {
+    const std::int64_t bytes = (*layer.curve)[static_cast<std::size_t>(n)];
+    if (bytes > 0) ImGui::TextDisabled("%s  %s", layer.name.c_str(), human_bytes(bytes).c_str());
   }
   ImGui::Separator();
   int shown = 0;
@@ -298,7 +352,8 @@ bool Navigation::wheel(const Plot& plot, PlanView* view, bool has_addresses) con
   } else if (io.KeyAlt && has_addresses) {
     view->address.zoom(1 - static_cast<double>((io.MousePos.y - plot.y0) / plot.height()), factor, 64);
   } else {
-    view->time.zoom(static_cast<double>((io.MousePos.x - plot.x0) / plot.width()), factor, 1);
+    const double least = plot.axis ? plot.axis->least_size() : 1;
+    view->time.zoom(static_cast<double>((io.MousePos.x - plot.x0) / plot.width()), factor, least);
   }
   return true;
 }

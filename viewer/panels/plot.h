@@ -6,6 +6,7 @@
 #include <tapedeck/viewer/model/session.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -15,17 +16,29 @@ namespace tapedeck::viewer {
 struct Plot {
   float x0 = 0, y0 = 0, x1 = 1, y1 = 1;
   Range across, up;
+  std::shared_ptr<const TimeAxis> axis;  // of a picture over time: `across` are positions on it. Null: the axis is plain
 
   float width() const { return x1 - x0; }
   float height() const { return y1 - y0; }
-  float x_of(double value) const { return x0 + static_cast<float>((value - across.low) / across.size()) * width(); }
+  // Of a node, in a picture over time; else of a value on the axis.
+  float x_of(double value) const {
+    return x0 + static_cast<float>(((axis ? axis->at(value) : value) - across.low) / across.size()) * width();
+  }
   float y_of(double value) const { return y1 - static_cast<float>((value - up.low) / up.size()) * height(); }
   double across_at(float x) const { return across.at(static_cast<double>((x - x0) / width())); }
+  double node_of(double position) const { return axis ? axis->node_at(position) : position; }
+  double node_at(float x) const { return node_of(across_at(x)); }
+  // The nodes of a column of pixels: [first, second).
+  std::pair<NodeId, NodeId> nodes_in_column(int column, NodeId nodes) const {
+    const double step = across.size() / static_cast<double>(width()), low = across.low + column * step;
+    return axis ? axis->nodes_in(low, low + step, nodes) : TimeAxis().nodes_in(low, low + step, nodes);
+  }
   bool contains(const ImVec2& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
 // Makes a plot whose edges lie at whole units, at least one unit wide and high.
-Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up);
+Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up,
+               std::shared_ptr<const TimeAxis> axis = nullptr);
 
 float text_width(TextSize size, const std::string& text);
 void draw_text(TextSize size, float x, float y, Colour colour, const std::string& text);
@@ -37,14 +50,16 @@ void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour c
 void draw_plot_ground(const Plot& plot);
 // Draws the byte axis on the left, and its grid. `extent`, the length of the whole axis in bytes, determines the unit.
 void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what);
-// Draws the strip of phases and the node numbers below the plot. They need kTimeAxisHeight units.
+// Draws the strip of phases and the numbers of nodes or the microseconds below the plot. They need kTimeAxisHeight units.
 inline constexpr float kTimeAxisHeight = 40;
 void draw_time_axis(const Plot& plot, const PlanModel& model);
 // Draws the lines of the peak (label on the right), of keeping everything, where that is higher, and of the budget (label on
 // the left; -1: none). The labels never overlap.
 void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget);
-// Draws the roles that occur in the model, in one or more rows. Returns the height used.
-float draw_legend(float x, float y, float width, const PlanModel& model);
+// Draws the names and colours of the layers of a plan, in one or more rows. Returns the height used.
+float draw_legend(float x, float y, float width, const PlanColours& colours);
+// Whether the mouse is over a line of small text of this width.
+bool is_under_mouse(float x, float y, float width);
 // The numbers of the plan in one line: "peak 12.3 MiB · lower bound ..".
 std::string plan_summary(const Plan& plan);
 // Says that a better plan is being made, and how far that is. A plan that has nothing to do with it is dimmed.
@@ -52,8 +67,12 @@ void draw_solving(const Plot& plot, const Session& session);
 // Draws a box that says why no plan fits the budget. Returns the height used, 0 if a plan fits.
 float draw_infeasible(float x, float y, float width, const Plan& plan);
 
+// A number, what it means, and what a person can do there.
+void explained_tooltip(const std::string& title, const std::string& sentence, const std::string& action);
+// The numbers of the summary, each with its sentence.
+void summary_tooltip();
 void value_tooltip(const PlanModel& model, ValueId v);
-void node_tooltip(const PlanModel& model, NodeId n);
+void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n);
 
 // Zooms and moves the view of the session by wheel and drag over a plot. Keys are commands of the window.
 struct Navigation {
