@@ -46,6 +46,15 @@ void dashed(ImVec2 a, ImVec2 b, Colour colour) {
   }
 }
 
+// Of plans of the same peak and cost, the one of the least budget: its bound is the tightest. `points` ascend by budget.
+std::vector<KnownPlan> without_repeats(const std::vector<KnownPlan>& points) {
+  std::vector<KnownPlan> kept;
+  for (const KnownPlan& p : points)
+    if (!p.feasible || kept.empty() || !kept.back().feasible || kept.back().peak != p.peak || kept.back().ratio != p.ratio)
+      kept.push_back(p);
+  return kept;
+}
+
 std::string ratio_text(double ratio) { return fmt::format("×{:.4f}", ratio); }
 
 }  // namespace
@@ -266,7 +275,7 @@ void TradeoffPanel::draw(float width, float height) {
   else if (started_ && !curves_)
     status += " · the curves of all strategies are being worked out…";
   draw_text_cut(TextSize::small, 12, 29, width - 24, colours::kFaint, status);
-  points_ = known_or_automatic();
+  points_ = without_repeats(known_or_automatic());
   lay_out(width, height);
   marks_.clear();
   draw_axes();
@@ -276,10 +285,8 @@ void TradeoffPanel::draw(float width, float height) {
   list()->PopClipRect();
   draw_now();
   if (width > 560) draw_list(plot_.x1 + 20, plot_.y0, kListWidth - 8, plot_.height());
-  if (is_large && !started_) {
-    ImGui::SetCursorPos(ImVec2(plot_.x0 + 10, plot_.y0 + 10));
-    if (ImGui::Button("Work out the curves of all strategies (minutes)")) start();
-  }
+  if (is_large && !started_ && draw_button(plot_.x0 + 10, plot_.y0 + 10, "Work out the curves of all strategies (minutes)"))
+    start();
   hover();
 }
 
