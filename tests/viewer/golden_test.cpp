@@ -24,6 +24,7 @@ class Golden : public testing::Test {
   void SetUp() override {
     window.open(folder.write("step.graph", training_graph(16)), {-1, 60});
     window.wait_for_plan();
+    QCoreApplication::processEvents();  // the window hears of the plans that are known, which the tradeoff draws
     const Graph& graph = window.session().model()->graph();
     for (ValueId v = 0; v < graph.value_count(); ++v)
       if (graph.value_name(v) == "h5") window.session().select_value(v);
@@ -65,9 +66,10 @@ class Golden : public testing::Test {
     window.set_look({theme, 1});
     use_plain_letters();
     window.finish(panel);
-    const std::string name = panel + "-" + theme_name(theme) + ".png";
+    expect_stored(drawn_alone(panel).convertToFormat(QImage::Format_RGB32), panel + "-" + theme_name(theme) + ".png");
+  }
+  static void expect_stored(const QImage& drawn, const std::string& name) {
     const std::string stored = std::string(TAPEDECK_SOURCE_DIR) + "/tests/viewer/golden/" + name;
-    const QImage drawn = drawn_alone(panel).convertToFormat(QImage::Format_RGB32);
     if (std::getenv("TAPEDECK_UPDATE_GOLDEN") != nullptr) store(drawn, stored);
     const QImage golden = QImage(QString::fromStdString(stored)).convertToFormat(QImage::Format_RGB32);
     ASSERT_FALSE(golden.isNull()) << stored;
@@ -85,6 +87,15 @@ TEST_F(Golden, EveryPanelInDarkAndLightAndThePicturesWithHighContrast) {
   for (const Theme theme : {Theme::dark, Theme::light})
     for (const Panel& panel : all_panels()) expect_golden(panel.name, theme);
   for (const char* panel : {"memory", "curve", "tradeoff"}) expect_golden(panel, Theme::high_contrast);
+}
+
+TEST_F(Golden, TheBoxOfARange) {
+  window.session().select_range({20, 40});
+  for (const Theme theme : {Theme::dark, Theme::light}) {
+    window.set_look({theme, 1});
+    const QImage drawn = render_picture(window.curve(), 700, kHeight).convertToFormat(QImage::Format_RGB32);
+    expect_stored(drawn, std::string("range-") + theme_name(theme) + ".png");
+  }
 }
 
 // The comparison finds a picture in which one value in fifty is another.
