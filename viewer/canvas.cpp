@@ -19,6 +19,7 @@
 #include <QtGui/QOpenGLContext>
 #include <QtGui/QOpenGLFunctions>
 #include <QtGui/QPainter>
+#include <QtGui/QSurfaceFormat>
 #include <QtGui/QWheelEvent>
 #include <QtOpenGLWidgets/QOpenGLWidget>
 
@@ -184,6 +185,14 @@ Renderer choose_renderer(Renderer wanted, std::string* why) {
     if (lower.contains(QLatin1String(software))) return chosen(Renderer::soft, "software (no GPU)");
   }
   return chosen(Renderer::gl, "OpenGL, " + gpu);
+}
+
+void prepare_opengl() {
+  QSurfaceFormat format;
+  format.setVersion(3, 3);
+  format.setProfile(QSurfaceFormat::CoreProfile);
+  QSurfaceFormat::setDefaultFormat(format);
+  QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking then keeps the OpenGL contexts
 }
 
 Canvas::Canvas(Picture& picture, Renderer renderer, QWidget* parent)

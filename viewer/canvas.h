@@ -19,6 +19,9 @@ namespace tapedeck::viewer {
 // words for the status bar. REQUIRES a QApplication.
 Renderer choose_renderer(Renderer wanted, std::string* why);
 
+// Sets what OpenGL contexts need. REQUIRES that there is no QApplication yet.
+void prepare_opengl();
+
 // The widget of one picture. Only the UI thread may use it.
 class Canvas : public QWidget {
  public:

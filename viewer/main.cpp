@@ -1,13 +1,14 @@
 // The program tapedeck-viewer. usage_text() in options.cpp describes its command line.
+#include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/settings.h>
+#include <tapedeck/viewer/signals.h>
 #include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
-#include <QtGui/QSurfaceFormat>
 #include <QtWidgets/QApplication>
 
 #include <cstdio>
@@ -49,6 +50,7 @@ Look look_of(const Options& options) {
 
 int run(QApplication& app, const Options& options) {
   if (options.unattended()) return take_shot(options);
+  close_on_signals(app);
   MainWindow::Setup setup;
   setup.renderer = choose_renderer(options.renderer, &setup.renderer_text);
   setup.costs = options.costs;
@@ -94,11 +96,7 @@ int main(int argc, char** argv) {
     std::fputs("tapedeck-viewer: no display; --shot FILE.png|svg|pdf and --export FILE.csv work without one\n", stderr);
     return kExecution;
   }
-  QSurfaceFormat format;
-  format.setVersion(3, 3);
-  format.setProfile(QSurfaceFormat::CoreProfile);
-  QSurfaceFormat::setDefaultFormat(format);
-  QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking then keeps the OpenGL contexts
+  prepare_opengl();
   Application app(argc, argv);
   apply_look(app, look_of(options));
   try {

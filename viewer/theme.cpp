@@ -71,14 +71,16 @@ QPalette palette() {
 QString sheet() {
   QString text = QStringLiteral(
       "QToolTip { color: $text; background: $panel; border: 1px solid $frame; }"
-      "QHeaderView::section { background: $panel; color: $faint; border: 0; border-right: 1px solid $edge; padding: $3px $6px; "
+      "QHeaderView::section { background: $panel; color: $faint; border: 0; border-right: 1px solid $edge; padding: $3px $14px "
+      "$3px $6px; "
       "}"
       "QTreeView, QTextBrowser, QTreeWidget, QLineEdit, #palette { border: 1px solid $edge; }"
       "#palette { background: $window; }"
       "QDockWidget::title { background: $panel; padding: $4px $8px; }"
       "QStatusBar::item { border: 0; }"
       "QMainWindow::separator { background: $separator; width: $4px; height: $4px; }");
-  for (int pixels : {3, 4, 6, 8}) text.replace(QStringLiteral("$%1px").arg(pixels), QStringLiteral("%1px").arg(scaled(pixels)));
+  for (int pixels : {3, 4, 6, 8, 14})
+    text.replace(QStringLiteral("$%1px").arg(pixels), QStringLiteral("%1px").arg(scaled(pixels)));
   const std::pair<const char*, Colour> names[] = {
       {"$window", colours::kWindow}, {"$text", colours::kText}, {"$panel", colours::kPanel},        {"$frame", colours::kFrame},
       {"$faint", colours::kFaint},   {"$edge", colours::kEdge}, {"$separator", colours::kSeparator}};

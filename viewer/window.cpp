@@ -10,6 +10,7 @@
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/planning/default_source.h>
 #include <tapedeck/viewer/settings.h>
 
 #include <QtCore/QMimeData>
@@ -47,7 +48,7 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   setDockNestingEnabled(true);
   make_panels();
   worker_ = std::make_unique<PlanWorker>(
-      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); }, search_plans,
+      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); }, default_source(),
       setup_.prepares);
   loader_ = std::make_unique<DocumentLoader>(
       [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll_loader(); }), Qt::QueuedConnection); });

@@ -1,4 +1,8 @@
-// Runs the tests of the viewer. They need no display: Qt uses its offscreen platform.
+// Runs the tests of the viewer. They need no display: Qt uses its offscreen platform, unless the environment names the one of X
+// for the tests of OpenGL (opengl_test.sh).
+#include <tapedeck/tests/viewer/shared_plans.h>
+
+#include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/theme.h>
 
@@ -8,11 +12,13 @@
 #include <QtWidgets/QApplication>
 
 int main(int argc, char** argv) {
-  qputenv("QT_QPA_PLATFORM", "offscreen");
+  if (qgetenv("QT_QPA_PLATFORM") != "xcb") qputenv("QT_QPA_PLATFORM", "offscreen");
   testing::InitGoogleTest(&argc, argv);
   const QTemporaryDir settings;  // the settings of the person who runs the tests stay as they are
   QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, settings.path());
+  tapedeck::viewer::prepare_opengl();
   tapedeck::viewer::Application app(argc, argv);
   tapedeck::viewer::apply_look(app, {});
+  tapedeck::viewer::default_source() = tapedeck::viewer::share_plans;
   return RUN_ALL_TESTS();
 }

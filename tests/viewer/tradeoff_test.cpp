@@ -3,10 +3,13 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/model/tradeoff_points.h>
+#include <tapedeck/viewer/picture_vectors.h>
 #include <tapedeck/viewer/screenshot.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -48,6 +51,20 @@ TEST_F(TradeoffWindow, KnownPlansAreMonotoneAndAboveTheirBounds) {
     EXPECT_GE(known[i].ratio, known[i].bound - 1e-12);
     EXPECT_LE(known[i].ratio, known[i > 0 ? i - 1 : 0].ratio);
   }
+}
+
+// Budgets between two plans give the plan of the smaller one: it is listed once.
+TEST_F(TradeoffWindow, EachPlanIsListedOnce) {
+  std::vector<std::string> texts;
+  const VectorPicture picture = picture_vectors(window.tradeoff(), 1200, 700);
+  for (const VectorShape& shape : picture.shapes())
+    if (const auto* text = std::get_if<VectorText>(&shape)) texts.push_back(text->text);
+  const auto head = std::find(texts.begin(), texts.end(), "above bound");
+  ASSERT_NE(head, texts.end());
+  std::set<std::pair<std::string, std::string>> rows;  // peak, cost
+  for (auto at = head + 1; at + 1 < texts.end() && at[1].starts_with("×"); at += at + 2 < texts.end() ? 3 : 2)
+    EXPECT_TRUE(rows.insert({at[0], at[1]}).second) << at[0] << " " << at[1];
+  EXPECT_GT(rows.size(), 5u);
 }
 
 TEST_F(TradeoffWindow, AClickTakesThePlanUnderIt) {

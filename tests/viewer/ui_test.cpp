@@ -1,4 +1,5 @@
 // Tests the viewer's window on the offscreen platform, with synthetic events.
+#include <tapedeck/tests/viewer/pictures.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/file/file.h>
@@ -272,13 +273,6 @@ Options shot_options(const Folder& folder, const std::string& panel = "") {
   return options;
 }
 
-std::set<QRgb> colours_of(const QImage& image) {
-  std::set<QRgb> colours;
-  for (int y = 0; y < image.height(); ++y)
-    for (int x = 0; x < image.width(); ++x) colours.insert(image.pixel(x, y) | 0xff000000u);
-  return colours;
-}
-
 QRgb colour(RoleClass role) {
   const Colour c = role_class_colour(role);
   return qRgb(c.r, c.g, c.b);
@@ -291,7 +285,7 @@ TEST(Shot, EveryPanelAndTheWindowHaveTheAskedSizeAndAreNotBlank) {
     ASSERT_EQ(take_shot(options), kOk) << panel;
     const QImage image(QString::fromStdString(options.shot));
     EXPECT_EQ(image.size(), QSize(1000, 620)) << panel;
-    EXPECT_GT(colours_of(image).size(), 20u) << panel;
+    EXPECT_GT(colours_in(image).size(), 20u) << panel;
   }
 }
 
@@ -300,7 +294,7 @@ TEST(Shot, TheMemoryPlanShowsItsRoles) {
   Options options = shot_options(folder, "memory");
   options.budget = {-1, 75};
   ASSERT_EQ(take_shot(options), kOk);
-  const std::set<QRgb> colours = colours_of(QImage(QString::fromStdString(options.shot)));
+  const std::set<QRgb> colours = colours_in(QImage(QString::fromStdString(options.shot)));
   for (RoleClass role : {RoleClass::state, RoleClass::input, RoleClass::saved, RoleClass::recomputed, RoleClass::gradient})
     EXPECT_TRUE(colours.count(colour(role))) << role_class_name(role);
   const Colour budget = colours::kBudget;
@@ -340,8 +334,8 @@ TEST(Shot, TwoPlansSideBySide) {
   ASSERT_EQ(take_shot(options), kOk);
   const QImage image(QString::fromStdString(options.shot));
   EXPECT_EQ(image.size(), QSize(1000, 620));
-  EXPECT_TRUE(colours_of(image.copy(0, 0, 500, 620)).count(colour(RoleClass::saved)));
-  EXPECT_TRUE(colours_of(image.copy(500, 0, 500, 620)).count(colour(RoleClass::saved)));
+  EXPECT_TRUE(colours_in(image.copy(0, 0, 500, 620)).count(colour(RoleClass::saved)));
+  EXPECT_TRUE(colours_in(image.copy(500, 0, 500, 620)).count(colour(RoleClass::saved)));
   options.compare = folder.file("missing.graph");
   EXPECT_EQ(take_shot(options), kBadFile);
 }

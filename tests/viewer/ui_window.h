@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <QtCore/QElapsedTimer>
+#include <QtCore/QTimer>
 #include <QtGui/QMouseEvent>
 #include <QtGui/QWheelEvent>
 #include <QtGui/QWindow>
@@ -53,10 +54,15 @@ inline std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// Handles events until `done()`, for at most a minute. Between events it sleeps, so that the threads it waits for have the
+// processors; the timer is for a condition that becomes true without an event.
 inline bool spin_until(const std::function<bool()>& done) {
   QElapsedTimer clock;
   clock.start();
-  while (!done() && clock.elapsed() < 60000) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+  QTimer tick;
+  tick.start(2);
+  while (!done() && clock.elapsed() < 60000)
+    QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents);
   return done();
 }
 

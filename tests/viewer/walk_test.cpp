@@ -28,7 +28,7 @@ TEST(Walk, HalfTheMemoryOfResnet50AndOneValueKept) {
   const Folder folder;
   const std::string path = folder.file("step.tape");
   save_tape(path, record_model(*find_model(kModel), {.abstract = true}));
-  MainWindow window{{Renderer::soft, "software", false}};
+  MainWindow window{{Renderer::soft, "software", false, false}};  // plans only what is asked for: the walk waits for plans
   window.resize(1600, 900);
   window.show();
   window.activateWindow();

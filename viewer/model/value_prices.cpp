@@ -26,7 +26,7 @@ std::string runs_text(const ValueEntry& entry) {
 }
 
 std::string price_text(const Plan& plan, const ValuePrice& price) {
-  if (!price.obstacle.empty()) return price.obstacle;
+  if (!price.obstacle.empty()) return "impossible: " + price.obstacle;
   if (!price.feasible && price.floor_bytes > 0)
     return fmt::format("the budget cannot be met then: the floor would be {}", human_bytes(price.floor_bytes));
   std::string text = fmt::format("{} ({}), peak {} ({})", human_us(price.cost_us), signed_us(price.cost_us - plan.cost_us),

@@ -91,6 +91,19 @@ void draw_text_cut(TextSize size, float x, float y, float width, Colour colour, 
   if (!shown.empty()) draw_text(size, x, y, colour, shown == text ? shown : shown + "…");
 }
 
+bool draw_button(float x, float y, const std::string& text) {
+  const ImVec2 low(std::round(x), std::round(y)), margin = ImGui::GetStyle().FramePadding;
+  const ImVec2 size(text_width(TextSize::body, text) + 2 * margin.x, text_height(TextSize::body) + 2 * margin.y);
+  ImGui::SetCursorScreenPos(low);
+  const bool pressed = ImGui::InvisibleButton(text.c_str(), size);
+  const ImGuiCol colour = ImGui::IsItemActive()    ? ImGuiCol_ButtonActive
+                          : ImGui::IsItemHovered() ? ImGuiCol_ButtonHovered
+                                                   : ImGuiCol_Button;
+  list()->AddRectFilled(low, ImVec2(low.x + size.x, low.y + size.y), ImGui::GetColorU32(colour));
+  draw_text(TextSize::body, low.x + margin.x, low.y + margin.y, colours::kText, text);
+  return pressed;
+}
+
 void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour colour, const std::string& text) {
   const float w = text_width(TextSize::small, text) + 8, h = text_height(TextSize::small) + 4;
   float left = right_aligned ? x - w : x;

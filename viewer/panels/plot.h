@@ -44,6 +44,9 @@ float text_width(TextSize size, const std::string& text);
 void draw_text(TextSize size, float x, float y, Colour colour, const std::string& text);
 // Draws text, cut to `width` units with an ellipsis.
 void draw_text_cut(TextSize size, float x, float y, float width, Colour colour, const std::string& text);
+// Draws a button that is as large as its text needs, and returns true in the frame in which it is pressed. ImGui::Button would
+// draw a text that no export knows. REQUIRES that no other button of the picture has this text.
+bool draw_button(float x, float y, const std::string& text);
 // Draws text on a dark plate, moved inside the plot. (x, y) is the upper left corner of the plate, or the upper right corner.
 void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour colour, const std::string& text);
 

@@ -174,6 +174,7 @@ void TablePanel::selection_changed() {
   const bool outer = std::exchange(following_, true);
   if (index.isValid()) {
     view_->selectionModel()->setCurrentIndex(index, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+    layout()->activate();  // the line of totals of the selection makes the view lower
     view_->scrollTo(index);
   } else {
     view_->selectionModel()->clear();

@@ -21,6 +21,7 @@ namespace {
 
 constexpr NodeId kMostNodesUnasked = 3000;  // the curves of larger graphs take minutes, so a person has to ask for them
 constexpr float kListWidth = 250;
+constexpr float kNameHeight = 17;     // of a row of the names of strategies
 constexpr double kLeastExtra = 0.02;  // the least height of the cost axis above 1
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
@@ -45,6 +46,15 @@ void dashed(ImVec2 a, ImVec2 b, Colour colour) {
     const float from = at / length, to = std::min(at + 4, length) / length;
     line(ImVec2(a.x + dx * from, a.y + dy * from), ImVec2(a.x + dx * to, a.y + dy * to), colour, 1);
   }
+}
+
+// Of plans of the same peak and cost, the one of the least budget: its bound is the tightest. `points` ascend by budget.
+std::vector<KnownPlan> without_repeats(const std::vector<KnownPlan>& points) {
+  std::vector<KnownPlan> kept;
+  for (const KnownPlan& p : points)
+    if (!p.feasible || kept.empty() || !kept.back().feasible || kept.back().peak != p.peak || kept.back().ratio != p.ratio)
+      kept.push_back(p);
+  return kept;
 }
 
 std::string ratio_text(double ratio) { return fmt::format("×{:.4f}", ratio); }
@@ -124,7 +134,25 @@ std::vector<KnownPlan> TradeoffPanel::known_or_automatic() const {
   return points;
 }
 
-void TradeoffPanel::lay_out(float width, float height) {
+float TradeoffPanel::draw_names(float x, float y, float width) const {
+  if (!curves_) return 0;
+  float at = x, top = y;
+  for (std::size_t i = 0; i < curves_->curves.size(); ++i) {
+    const TradeoffCurve& curve = curves_->curves[i];
+    if (std::none_of(curve.points.begin(), curve.points.end(), [](const TradeoffPoint& p) { return p.feasible; })) continue;
+    const float item = 20 + text_width(TextSize::small, curve.name);
+    if (at + item > x + width && at > x) {
+      at = x;
+      top += kNameHeight;
+    }
+    dot(ImVec2(at + 3, top + 7), 3, curve_colour(curve, i));
+    draw_text(TextSize::small, at + 10, top, colours::kText, curve.name);
+    at += item;
+  }
+  return top - y + kNameHeight;
+}
+
+void TradeoffPanel::lay_out(float top, float width, float height) {
   const Plan& plan = session_.model()->plan();
   double low = static_cast<double>(plan.peak_bytes),
          high = static_cast<double>(std::max(plan.keep_all_peak_bytes, plan.peak_bytes));
@@ -152,7 +180,7 @@ void TradeoffPanel::lay_out(float width, float height) {
         }
   const double air = std::max((high - low) * 0.04, 1.0), rise = (most - least) * 0.06;
   const bool has_list = width > 560;
-  plot_ = make_plot(66, 52, width - (has_list ? kListWidth + 24 : 24), height - 40, {low - air, high + air},
+  plot_ = make_plot(66, top, width - (has_list ? kListWidth + 24 : 24), height - 40, {low - air, high + air},
                     {least - rise, most + rise});
 }
 
@@ -180,7 +208,6 @@ void TradeoffPanel::draw_axes() const {
 
 void TradeoffPanel::draw_curves() {
   if (!curves_) return;
-  float x = plot_.x0 + 8;
   for (std::size_t i = 0; i < curves_->curves.size(); ++i) {
     const TradeoffCurve& curve = curves_->curves[i];
     const Colour colour = curve_colour(curve, i);
@@ -195,10 +222,6 @@ void TradeoffPanel::draw_curves() {
       before = &last;
       marks_.push_back({p.budget_bytes, p.peak_bytes, p.cost_ratio, curve.name});
     }
-    if (before == nullptr) continue;
-    dot(ImVec2(x, plot_.y0 + 10), 3, colour);
-    draw_text(TextSize::small, x + 7, plot_.y0 + 3, colours::kText, curve.name);
-    x += 20 + text_width(TextSize::small, curve.name);
   }
 }
 
@@ -279,8 +302,8 @@ void TradeoffPanel::draw(float width, float height) {
   else if (started_ && !curves_)
     status += " · the curves of all strategies are being worked out…";
   draw_text_cut(TextSize::small, 12, 29, width - 24, colours::kFaint, status);
-  points_ = known_or_automatic();
-  lay_out(width, height);
+  points_ = without_repeats(known_or_automatic());
+  lay_out(52 + draw_names(66, 48, width - 90), width, height);
   marks_.clear();
   draw_axes();
   list()->PushClipRect(ImVec2(plot_.x0, plot_.y0), ImVec2(plot_.x1, plot_.y1), true);
@@ -290,10 +313,8 @@ void TradeoffPanel::draw(float width, float height) {
   list()->PopClipRect();
   draw_now();
   if (width > 560) draw_list(plot_.x1 + 20, plot_.y0, kListWidth - 8, plot_.height());
-  if (is_large && !started_) {
-    ImGui::SetCursorPos(ImVec2(plot_.x0 + 10, plot_.y0 + 10));
-    if (ImGui::Button("Work out the curves of all strategies (minutes)")) start();
-  }
+  if (is_large && !started_ && draw_button(plot_.x0 + 10, plot_.y0 + 10, "Work out the curves of all strategies (minutes)"))
+    start();
   hover();
 }
 

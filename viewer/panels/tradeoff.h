@@ -39,9 +39,10 @@ class TradeoffPanel : public PicturePanel {
   };
 
   std::vector<KnownPlan> known_or_automatic() const;
-  void start();   // the work for the curves, unless it runs or is done
-  void arrive();  // takes what the background has handed over
-  void lay_out(float width, float height);
+  void start();                                           // the work for the curves, unless it runs or is done
+  void arrive();                                          // takes what the background has handed over
+  float draw_names(float x, float y, float width) const;  // of the strategies; returns the height used
+  void lay_out(float top, float width, float height);
   void draw_axes() const;
   void draw_curves();
   void draw_known();
