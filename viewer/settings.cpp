@@ -1,5 +1,6 @@
 #include <tapedeck/viewer/settings.h>
 
+#include <QtCore/QDir>
 #include <QtCore/QFileInfo>
 
 namespace tapedeck::viewer {
@@ -13,7 +14,7 @@ constexpr int kMostRecent = 9;
 QSettings user_settings() { return QSettings(QStringLiteral("tapedeck"), QStringLiteral("viewer")); }
 
 void remember_recent_file(const std::string& path) {
-  const QString added = QFileInfo(QString::fromStdString(path)).absoluteFilePath();
+  const QString added = QDir::cleanPath(QFileInfo(QString::fromStdString(path)).absoluteFilePath());
   QStringList recent = recent_files();
   recent.removeAll(added);
   recent.prepend(added);
@@ -42,6 +43,16 @@ Look remembered_look() {
   const double scale = stored.value(QStringLiteral("scale"), 1).toDouble();
   if (scale >= kLeastScale && scale <= kMostScale) look.scale = scale;
   return look;
+}
+
+void remember_columns(const std::string& text) {
+  user_settings().setValue(QStringLiteral("columns"), QString::fromStdString(text));
+}
+
+std::string remembered_columns() { return user_settings().value(QStringLiteral("columns")).toString().toStdString(); }
+
+std::string own_session_folder() {
+  return QFileInfo(user_settings().fileName()).absoluteDir().filePath(QStringLiteral("viewer-sessions")).toStdString();
 }
 
 }  // namespace tapedeck::viewer
