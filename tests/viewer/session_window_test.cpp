@@ -212,6 +212,15 @@ TEST_F(SessionWindow, ABudgetOfTheCommandLineWinsAndIsNoChange) {
   EXPECT_EQ(read(session_path()), bytes);
 }
 
+TEST_F(SessionWindow, ABudgetInBytesStandsInTheBarAtOnce) {
+  open(Sessions::off);
+  const std::int64_t bytes = window->session().model()->plan().keep_all_peak_bytes * 3 / 4;
+  open_file(path, {bytes, -1});
+  EXPECT_EQ(window->session().asked_budget(), bytes);
+  EXPECT_EQ(window->slider().value(), window->budget_scale().step_of(bytes));
+  EXPECT_NE(window->tool_line().find("--budget " + std::to_string(bytes)), std::string::npos) << window->tool_line();
+}
+
 TEST_F(SessionWindow, IsWrittenWhenAnotherFileOrTheSameIsOpened) {
   open();
   window->session().select_value(value("h7"));
