@@ -58,13 +58,14 @@ std::string SessionKeeper::written_path() const { return written_; }
 
 void SessionKeeper::write() {
   const Document& document = *window_.session().document();
-  SavedSession session = now();
-  at_first_ = session;
+  const SavedSession as_it_is = now();
+  SavedSession session = as_it_is;
   session.graph = graph_mark(*document.captured);
   session.plan = plan_mark_;
   session.layout = sign_layout(window_.saveState());
   const SessionPlaces where = places(document.path);
   written_ = write_session(where, session_text(session));
+  at_first_ = as_it_is;
   is_unreadable_ = false;
   if (written_ != where.own || std::exchange(told_of_own_folder_, true)) return;
   say("the folder of the file cannot be written, so its session is " + written_);

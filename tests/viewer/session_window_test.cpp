@@ -378,6 +378,18 @@ TEST_F(SessionWindow, AFolderThatCannotBeWrittenIsSaidOnce) {
   EXPECT_NE(window->keeper().message().find("could not be written"), std::string::npos) << window->keeper().message();
 }
 
+TEST_F(SessionWindow, ASessionThatCouldNotBeWrittenIsWrittenLater) {
+  open();
+  window->session().select_value(value("h7"));
+  set_file_call_hook([](FileCall call) { return call == FileCall::open ? ENOSPC : 0; });
+  window->keeper().leave();
+  set_file_call_hook({});
+  EXPECT_NE(window->keeper().message().find("the session is not saved"), std::string::npos) << window->keeper().message();
+  EXPECT_FALSE(has_file());
+  window->keeper().leave();
+  EXPECT_TRUE(has_file());
+}
+
 TEST_F(SessionWindow, WhoMovesBeforeThePlanIsThereIsNotMovedBack) {
   open();
   window->slider().setValue(kBudgetSteps / 3);
