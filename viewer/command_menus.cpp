@@ -24,9 +24,9 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr std::pair<const char*, const char*> kMenus[] = {{"file", "&File"},    {"edit", "&Edit"},     {"view", "&View"},
-                                                          {"panel", "&Panels"}, {"budget", "&Budget"}, {"replay", "&Replay"},
-                                                          {"go", "&Go"},        {"help", "&Help"}};
+constexpr std::pair<const char*, const char*> kMenus[] = {
+    {"file", "&File"},     {"edit", "&Edit"}, {"view", "&View"},           {"panel", "&Panels"}, {"budget", "&Budget"},
+    {"replay", "&Replay"}, {"go", "&Go"},     {"bookmark", "Book&marks"}, {"help", "&Help"}};
 
 bool is_arrow(int key) { return key >= Qt::Key_Left && key <= Qt::Key_Down; }
 
@@ -75,9 +75,16 @@ QAction* make_action(MainWindow& window, const Command& command) {
   return action;
 }
 
+// A menu inside another one whose entries are made each time before it opens.
+void add_changing_menu(MainWindow& window, QMenu& menu, const char* title, std::function<void(QMenu&)> fill) {
+  QMenu* inner = menu.addMenu(QString::fromLatin1(title));
+  QObject::connect(inner, &QMenu::aboutToShow, &window, guarded(&window, [inner, fill = std::move(fill)] { fill(*inner); }));
+}
+
 }  // namespace
 
-void make_menus(MainWindow& window, std::function<void(QMenu&)> fill_recent) {
+void make_menus(MainWindow& window, const std::function<void(QMenu&)>& fill_recent,
+                const std::function<void(QMenu&)>& fill_bookmarks) {
   std::map<std::string, QMenu*> menus;
   for (const auto& [name, title] : kMenus) menus[name] = window.menuBar()->addMenu(QString::fromLatin1(title));
   for (const Command& command : all_commands()) {
@@ -88,9 +95,8 @@ void make_menus(MainWindow& window, std::function<void(QMenu&)> fill_recent) {
     if (command.checked)
       QObject::connect(menu, &QMenu::aboutToShow, action,
                        guarded(&window, [&window, &command, action] { action->setChecked(command.checked(window)); }));
-    if (command.id != "file.open") continue;
-    QMenu* recent = menu->addMenu(QStringLiteral("Open recent"));
-    QObject::connect(recent, &QMenu::aboutToShow, &window, guarded(&window, [recent, fill_recent] { fill_recent(*recent); }));
+    if (command.id == "file.open") add_changing_menu(window, *menu, "Open recent", fill_recent);
+    if (command.id == "bookmark.remove") add_changing_menu(window, *menu, "Bookmarks of this file", fill_bookmarks);
   }
   new KeyKeeper(&window);
 }

@@ -10,7 +10,8 @@ namespace tapedeck::viewer {
 class MainWindow;
 
 // Fills the menu bar of the window: one menu for each word before the dot of the ids. `fill_recent` fills the menu of the
-// recent files each time before it opens.
-void make_menus(MainWindow& window, std::function<void(QMenu&)> fill_recent);
+// recent files each time before it opens, and `fill_bookmarks` that of the bookmarks.
+void make_menus(MainWindow& window, const std::function<void(QMenu&)>& fill_recent,
+                const std::function<void(QMenu&)>& fill_bookmarks);
 
 }  // namespace tapedeck::viewer

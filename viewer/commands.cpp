@@ -4,6 +4,7 @@
 #include <tapedeck/viewer/command_palette.h>
 #include <tapedeck/viewer/key_sheet.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/engine/text/suggest.h>
@@ -34,6 +35,10 @@ Commands file_commands() {
        [](W& w) { w.ask_compare(); }},
       {"file.export-picture", "Export picture…", "Ctrl+E", "Write the window as PNG, SVG or PDF.", [](W& w) { w.ask_export(); },
        true},
+      {"file.save-session", "Save session", "Ctrl+S",
+       "Write budget, wishes, view, selection, tables and bookmarks beside the file; closing it does so after a change.",
+       [](W& w) { w.keeper().save(); }, true},
+      {"file.forget-session", "Forget session", "", "Remove the session of the file.", [](W& w) { w.keeper().forget(); }},
       {"file.quit", "Quit", "Ctrl+Q", "Close the window.", [](W& w) { w.close(); }, true},
   };
 }
@@ -227,6 +232,21 @@ Commands go_commands() {
   };
 }
 
+Commands bookmark_commands() {
+  return {
+      {"bookmark.add", "Add bookmark", "Ctrl+B", "Remember the part of the plan in view and the selection.",
+       [](W& w) { w.keeper().add_bookmark(); }},
+      {"bookmark.next", "Next bookmark", "F2", "Show the next bookmark of the file.",
+       [](W& w) { w.keeper().step_bookmark(1); }},
+      {"bookmark.previous", "Previous bookmark", "Shift+F2", "Show the bookmark before.",
+       [](W& w) { w.keeper().step_bookmark(-1); }},
+      {"bookmark.rename", "Rename bookmark…", "", "Give the bookmark that was added or shown last another name.",
+       [](W& w) { w.keeper().ask_bookmark_name(); }, true},
+      {"bookmark.remove", "Remove bookmark", "", "Remove the bookmark that was added or shown last.",
+       [](W& w) { w.keeper().remove_bookmark(); }},
+  };
+}
+
 Commands help_commands() {
   return {
       {"help.commands", "Command palette", "Ctrl+Shift+P", "Find a command by typing letters of its name.",
@@ -241,7 +261,7 @@ const std::vector<Command>& all_commands() {
   static const Commands commands = [] {
     Commands all;
     for (Commands (*part)() : {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands,
-                               budget_commands, replay_commands, go_commands, help_commands}) {
+                               budget_commands, replay_commands, go_commands, bookmark_commands, help_commands}) {
       Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

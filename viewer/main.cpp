@@ -55,6 +55,7 @@ int run(QApplication& app, const Options& options) {
   setup.renderer = choose_renderer(options.renderer, &setup.renderer_text);
   setup.costs = options.costs;
   setup.profile = options.profile;
+  setup.sessions = options.sessions();
   if (!options.compare.empty()) {
     show_compare_window(load_compared(options.file), load_compared(options.compare, options.budget), setup.renderer,
                         options.width, options.height);

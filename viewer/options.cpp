@@ -72,6 +72,8 @@ std::string usage_text() {
          "  --export FILE.csv       write the table of --panel (curve, tradeoff, nodes, values, parameters, decisions) and "
          "leave\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
+         "  --session               begin as the session beside the file says, with --shot, --export and --run too\n"
+         "  --no-session            neither read the session beside the file nor write one\n"
          "  --theme NAME            " +
          theme_list() +
          "\n"
@@ -82,6 +84,11 @@ std::string usage_text() {
          "\n"
          "Exit codes: 0 ok, 2 usage, 3 bad or missing file, 4 the budget cannot be met (the picture shows why), 5 other "
          "failures.\n";
+}
+
+Sessions Options::sessions() const {
+  if (!session.value_or(!unattended() && run.empty())) return Sessions::off;
+  return unattended() ? Sessions::read : Sessions::read_and_write;
 }
 
 std::string picture_name_problem(const std::string& path) {
@@ -109,6 +116,12 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->commands = true;
       continue;
     }
+    if (name == "--session" || name == "--no-session") {
+      if (options->session.has_value() && *options->session != (name == "--session"))
+        return fail("--session and --no-session exclude each other");
+      options->session = name == "--session";
+      continue;
+    }
     if (name.empty() || name[0] != '-') {
       if (!options->file.empty()) return fail("more than one file; two are shown with --compare");
       options->file = name;
@@ -120,8 +133,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       name.resize(equals);
     } else {
       static const std::vector<std::string> known = {
-          "--shot",  "--size",   "--panel",   "--budget", "--renderer", "--compare",  "--run",     "--costs", "--theme",
-          "--scale", "--export", "--profile", "--help",   "--version",  "--commands", "-platform", "-style"};
+          "--shot",  "--size",   "--panel",   "--budget",  "--renderer",   "--compare", "--run",     "--costs",    "--theme",
+          "--scale", "--export", "--profile", "--session", "--no-session", "--help",    "--version", "--commands", "-platform",
+          "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");

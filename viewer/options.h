@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/session_file.h>
 #include <tapedeck/viewer/picture.h>
 
 #include <optional>
@@ -25,10 +26,14 @@ struct Options {
   CostSource costs = CostSource::best;
   std::vector<const Command*> run;
   std::optional<Theme> theme;
-  double scale = 0;  // 0: not given
+  double scale = 0;             // 0: not given
+  std::optional<bool> session;  // --session, --no-session
   bool help = false, version = false, commands = false;
 
   bool unattended() const { return !shot.empty() || !csv.empty(); }  // no window is opened
+  // A picture, a table and a list of commands depend on the command line only, unless it asks for the session; and nothing
+  // unattended writes one.
+  Sessions sessions() const;
 };
 
 // Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.

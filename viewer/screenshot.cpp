@@ -2,6 +2,7 @@
 
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/export_picture.h>
+#include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
@@ -67,6 +68,7 @@ int take_shot(const Options& options) {
     setup.prepares = false;
     setup.costs = options.costs;
     setup.profile = options.profile;
+    setup.sessions = options.sessions();
     MainWindow window(setup);
     window.open(options.file, options.budget);
     window.wait_for_measuring();
@@ -74,6 +76,8 @@ int take_shot(const Options& options) {
       std::fprintf(stderr, "tapedeck-viewer: %s: %s\n", options.file.c_str(), window.error().c_str());
       return kBadFile;
     }
+    if (const std::string& note = window.keeper().message(); !note.empty())
+      std::fprintf(stderr, "tapedeck-viewer: %s\n", note.c_str());
     if (!options.run.empty()) {
       show_unseen(window, options.width, options.height);  // a command may need the size and the focus of a shown window
       window.run(options.run);

@@ -1,5 +1,6 @@
 #include <tapedeck/viewer/settings.h>
 
+#include <QtCore/QDir>
 #include <QtCore/QFileInfo>
 
 namespace tapedeck::viewer {
@@ -13,7 +14,7 @@ constexpr int kMostRecent = 9;
 QSettings user_settings() { return QSettings(QStringLiteral("tapedeck"), QStringLiteral("viewer")); }
 
 void remember_recent_file(const std::string& path) {
-  const QString added = QFileInfo(QString::fromStdString(path)).absoluteFilePath();
+  const QString added = QDir::cleanPath(QFileInfo(QString::fromStdString(path)).absoluteFilePath());
   QStringList recent = recent_files();
   recent.removeAll(added);
   recent.prepend(added);
@@ -58,6 +59,16 @@ ColourBy remembered_colour_by() {
 
 TimeUnit remembered_time_unit() {
   return user_settings().value(QStringLiteral("axis")).toString() == QStringLiteral("time") ? TimeUnit::us : TimeUnit::nodes;
+}
+
+void remember_columns(const std::string& text) {
+  user_settings().setValue(QStringLiteral("columns"), QString::fromStdString(text));
+}
+
+std::string remembered_columns() { return user_settings().value(QStringLiteral("columns")).toString().toStdString(); }
+
+std::string own_session_folder() {
+  return QFileInfo(user_settings().fileName()).absoluteDir().filePath(QStringLiteral("viewer-sessions")).toStdString();
 }
 
 }  // namespace tapedeck::viewer

@@ -16,7 +16,7 @@ namespace tapedeck::viewer {
 QSettings user_settings();
 
 void remember_recent_file(const std::string& path);
-QStringList recent_files();  // absolute paths, the last one first, at most nine
+QStringList recent_files();  // absolute paths, the last one first, at most nine; the files may be gone
 
 void remember_look(const Look& look);
 Look remembered_look();  // the normal look if none is kept
@@ -25,5 +25,12 @@ Look remembered_look();  // the normal look if none is kept
 void remember_pictures(ColourBy by, TimeUnit unit);
 ColourBy remembered_colour_by();  // by role if nothing is kept
 TimeUnit remembered_time_unit();  // nodes if nothing is kept
+
+// The columns of all tables, as tables_text() writes them (model/saved_session.h).
+void remember_columns(const std::string& text);
+std::string remembered_columns();  // empty if none are kept
+
+// The folder of sessions of files whose own folder cannot be written. It may not exist.
+std::string own_session_folder();
 
 }  // namespace tapedeck::viewer

@@ -11,9 +11,11 @@
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/planning/default_source.h>
+#include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
 
 #include <QtCore/QMimeData>
+#include <QtCore/QUrl>
 #include <QtGui/QCloseEvent>
 #include <QtGui/QDragEnterEvent>
 #include <QtWidgets/QDockWidget>
@@ -40,6 +42,13 @@ QFileDialog* ask_file(QWidget* parent, const char* title, const char* filter, Th
   return dialog;
 }
 
+std::vector<std::string> local_files(const QMimeData& data) {
+  std::vector<std::string> files;
+  for (const QUrl& url : data.urls())
+    if (url.isLocalFile()) files.push_back(url.toLocalFile().toStdString());
+  return files;
+}
+
 }  // namespace
 
 MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
@@ -54,7 +63,8 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
       [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll_loader(); }), Qt::QueuedConnection); });
   make_budget_bar();
   make_docks();
-  make_menus(*this, [this](QMenu& menu) { fill_recent(menu); });
+  make_menus(
+      *this, [this](QMenu& menu) { fill_recent(menu); }, [this](QMenu& menu) { keeper_->fill_bookmarks(menu); });
   make_status_bar();
   dim_.setSingleShot(true);
   dim_.setInterval(150);
@@ -63,6 +73,7 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   session_.on_budget = [this](std::int64_t bytes) { set_budget({bytes, -1}); };
   session_.on_wishes = [this](const std::vector<Wish>& wishes) { set_wishes(wishes); };
   session_.attach(this);
+  keeper_ = std::make_unique<SessionKeeper>(*this, setup_.sessions);
   if (setup_.remember) {
     restore_layout();
     session_.set_colour_by(remembered_colour_by());
@@ -89,26 +100,28 @@ const MainWindow::OpenPanel& MainWindow::panel(const std::string& name) const {
 }
 
 void MainWindow::open(const std::string& path, const Budget& budget) {
-  LoadedFile file = load_file({path, setup_.costs, budget});
+  keeper_->leave();
+  LoadedFile file = load_file({path, setup_.costs, budget, false, keeper_->places_to_read(path)});
   cancel_opening();
-  show_document(std::move(file), budget);
+  show_document(std::move(file));
 }
 
-void MainWindow::show_document(LoadedFile file, const Budget& budget) {
+void MainWindow::show_document(LoadedFile file) {
   cancel_measuring();
+  keeper_->leave();
   worker_->cancel();
   dim_.stop();
-  budget_ = budget;
+  budget_ = file.asked;
   error_.clear();
-  wishes_ = WishHistory(file.document.options.wishes);
+  wishes_ = WishHistory(file.session.saved ? file.session.saved->wishes : file.document.options.wishes);
   session_.open(std::move(file.document));
   problems_.clear();
   pose_problem();
+  session_.set_asked_budget(budget_.bytes);
+  keeper_->enter(std::move(file.session), std::move(file.plan_mark));
   if (file.model) {
-    const std::int64_t bytes = file.model->plan().budget_bytes;
-    session_.set_asked_budget(bytes);
-    budget_ = {bytes, -1};
     session_.show(std::move(file.model));
+    keeper_->plan_is_final();
     if (setup_.prepares) worker_->prepare(problem_);
   } else {
     request();
@@ -119,7 +132,8 @@ void MainWindow::show_document(LoadedFile file, const Budget& budget) {
 
 void MainWindow::start_opening(const std::string& path, const Budget& budget, Failed failed) {
   compares_next_.clear();
-  start_loading({{path, setup_.costs, budget}, false, std::move(failed)});
+  keeper_->leave();  // the file may be the open one
+  start_loading({{path, setup_.costs, budget, false, keeper_->places_to_read(path)}, false, std::move(failed)});
 }
 
 void MainWindow::start_comparing(const std::string& path) {
@@ -159,7 +173,7 @@ void MainWindow::take_loaded(std::optional<DocumentLoader::Result> result) {
     if (!opening.failed) return show_error(this, error);
     return opening.failed(result->error);
   }
-  if (!opening.compares) return show_document(std::move(*result->file), opening.request.budget);
+  if (!opening.compares) return show_document(std::move(*result->file));
   if (session_.model() != nullptr)
     show_compare_window(shown(), {result->file->document.title(), result->file->model}, setup_.renderer);
 }
@@ -238,6 +252,7 @@ void MainWindow::take(std::optional<PlanWorker::Result> result) {
   else if (result->model != session_.shared_model())
     session_.show(result->model);
   if (!session_.solving()) start_next_measurement();
+  if (result->model && !result->improving) keeper_->plan_is_final();
   if (!session_.solving() && !opening_ && !compares_next_.empty()) start_comparing(std::exchange(compares_next_, {}));
 }
 
@@ -283,14 +298,15 @@ void MainWindow::plan_changed() {
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+  if (!local_files(*event->mimeData()).empty()) event->acceptProposedAction();
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
-  const QList<QUrl> urls = event->mimeData()->urls();
-  if (urls.isEmpty()) return;
-  start_opening(urls[0].toLocalFile().toStdString());
-  if (urls.size() > 1) compares_next_ = urls[1].toLocalFile().toStdString();
+  const std::vector<std::string> files = local_files(*event->mimeData());
+  if (files.empty()) return;
+  start_opening(files[0]);
+  if (files.size() > 1) compares_next_ = files[1];
+  event->acceptProposedAction();
 }
 
 ComparedPlan MainWindow::shown() const { return {session_.document()->title(), session_.shared_model()}; }

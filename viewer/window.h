@@ -39,6 +39,8 @@ class QProgressBar;
 
 namespace tapedeck::viewer {
 
+class SessionKeeper;
+
 // The window. Only the UI thread may use it.
 class MainWindow : public QMainWindow, public Observer {
  public:
@@ -49,6 +51,7 @@ class MainWindow : public QMainWindow, public Observer {
     bool prepares = true;                    // prepare all budgets of a file whose plan is shown; false: for one picture
     CostSource costs = CostSource::best;     // of all plans but those that stand in files
     std::string profile = {};                // a file whose profile is taken as a measurement of the first document
+    Sessions sessions = Sessions::off;       // read and written beside the files
   };
 
   // A panel of the table as it is in this window.
@@ -103,6 +106,7 @@ class MainWindow : public QMainWindow, public Observer {
   void set_look(const Look& look);
   void set_colour_by(ColourBy by);
   void set_time_unit(TimeUnit unit);
+  bool place_panels(const QByteArray& layout);  // as saveState() gave it; false, and nothing moves, if it is none
 
   Session& session() { return session_; }
   const Session& session() const { return session_; }
@@ -121,6 +125,8 @@ class MainWindow : public QMainWindow, public Observer {
   QSlider& slider() { return bar_->slider(); }
   const BudgetScale& budget_scale() const { return bar_->scale(); }
   const PlanWorker& worker() const { return *worker_; }
+  const Budget& budget() const { return budget_; }    // that was asked for last
+  SessionKeeper& keeper() const { return *keeper_; }  // the session of the file, and its bookmarks
 
   void set_wishes(const std::vector<Wish>& wishes);  // plans again in the background; can be undone
   bool undo();                                       // of wishes; false if there is nothing to undo
@@ -182,7 +188,7 @@ class MainWindow : public QMainWindow, public Observer {
   void poll_loader();
   void take_loaded(std::optional<DocumentLoader::Result> result);
   void end_opening();
-  void show_document(LoadedFile file, const Budget& budget);
+  void show_document(LoadedFile file);
 
   Setup setup_;
   Session session_;
@@ -204,6 +210,7 @@ class MainWindow : public QMainWindow, public Observer {
   std::shared_ptr<const PlanProblem> problem_;
   std::vector<std::shared_ptr<const PlanProblem>> problems_;  // of the document, by wishes
   std::string error_;
+  std::unique_ptr<SessionKeeper> keeper_;
   // The last members: their destructors join the threads before the members that the threads wake are destroyed.
   std::unique_ptr<PlanWorker> worker_;
   std::unique_ptr<DocumentLoader> loader_;

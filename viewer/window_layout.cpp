@@ -10,8 +10,10 @@
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
 
+#include <QtCore/QFileInfo>
 #include <QtGui/QAction>
 #include <QtGui/QCloseEvent>
 #include <QtWidgets/QApplication>
@@ -130,11 +132,20 @@ void MainWindow::showEvent(QShowEvent* event) {
 void MainWindow::restore_layout() {
   const QSettings stored = user_settings();
   restoreGeometry(stored.value(QStringLiteral("geometry")).toByteArray());
-  placed_ = restoreState(stored.value(QStringLiteral("layout")).toByteArray());
+  place_panels(stored.value(QStringLiteral("layout")).toByteArray());
+  keeper_->restore_columns();
+}
+
+bool MainWindow::place_panels(const QByteArray& layout) {
+  if (layout.isEmpty() || layout == saveState() || !restoreState(layout)) return false;
+  placed_ = true;
+  return true;
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  keeper_->leave();
   if (setup_.remember) {
+    keeper_->remember_columns();
     QSettings stored = user_settings();
     stored.setValue(QStringLiteral("geometry"), saveGeometry());
     stored.setValue(QStringLiteral("layout"), saveState());
@@ -205,6 +216,7 @@ void MainWindow::fill_recent(QMenu& menu) {
   const QStringList recent = recent_files();
   for (const QString& path : recent) {
     QAction* action = menu.addAction(path);
+    action->setEnabled(QFileInfo::exists(path));
     connect(action, &QAction::triggered, this, guarded(this, [this, path] { start_opening(path.toStdString()); }));
   }
   if (recent.isEmpty()) menu.addAction(QStringLiteral("(none)"))->setEnabled(false);

@@ -2,13 +2,15 @@
 // somebody who forges a file on purpose.
 #pragma once
 
+#include <tapedeck/kernels/export.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 using Bytes = std::span<const unsigned char>;
 
@@ -33,4 +35,4 @@ class ChecksumState {
 std::string checksum_text(std::uint64_t sum);
 std::optional<std::uint64_t> parse_checksum(std::string_view text);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

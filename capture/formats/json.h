@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 // Malformed JSON, or a value of the wrong kind. The caller that knows the file turns it into a FileError.
 class JsonError : public Error {
@@ -135,4 +136,4 @@ std::string quote_json(std::string_view text);
 // A foreign string for a message: quoted, and cut if long.
 std::string shown(std::string_view text);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

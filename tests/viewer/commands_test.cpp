@@ -6,6 +6,7 @@
 #include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
+#include <tapedeck/viewer/session_keeper.h>
 
 #include <QtGui/QClipboard>
 #include <QtWidgets/QDialog>
@@ -84,6 +85,8 @@ class CommandWindow : public Window {
             std::to_string(static_cast<int>(session.time_unit()));
     text += " clipboard " + QGuiApplication::clipboard()->text().toStdString();
     text += window.isVisible() ? " visible" : " closed";
+    text += " session " + window.keeper().written_path();
+    for (const Bookmark& bookmark : window.keeper().bookmarks().all()) text += " bookmark " + bookmark.name;
     for (const auto* dock : window.findChildren<QDockWidget*>())
       text += " " + dock->objectName().toStdString() + (dock->isHidden() ? " hidden" : " open");
     for (const auto* dialog : window.findChildren<QDialog*>())
@@ -118,6 +121,12 @@ class CommandWindow : public Window {
   QTreeWidget* palette_list() { return open_palette(window)->findChild<QTreeWidget*>(); }
   std::string first_found() { return palette_list()->topLevelItem(0)->data(0, Qt::UserRole).toString().toStdString(); }
 };
+
+void add_bookmark_elsewhere(MainWindow& window) {
+  window.session().select_node(2);
+  window.keeper().add_bookmark();
+  window.session().select_node(9);
+}
 
 // What must be so before a command, for the commands that would else find nothing to do.
 std::map<std::string, std::function<void(MainWindow&)>> preparations() {
@@ -168,6 +177,12 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
          w.session().set_measurements(measured);
        }},
       {"go.producer", [](MainWindow& w) { w.session().select_node(3); }},
+      {"file.save-session", [](MainWindow& w) { w.keeper().forget(); }},
+      {"file.forget-session", [](MainWindow& w) { w.keeper().save(); }},
+      {"bookmark.next", add_bookmark_elsewhere},
+      {"bookmark.previous", add_bookmark_elsewhere},
+      {"bookmark.rename", [](MainWindow& w) { w.keeper().add_bookmark(); }},
+      {"bookmark.remove", [](MainWindow& w) { w.keeper().add_bookmark(); }},
   };
 }
 

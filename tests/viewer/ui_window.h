@@ -1,6 +1,7 @@
 // A window on the offscreen platform, and the events of a person: mouse, wheel, keyboard.
 #pragma once
 
+#include <tapedeck/tests/viewer/folder.h>
 #include <tapedeck/tests/viewer/plans.h>
 
 #include <tapedeck/viewer/window.h>
@@ -17,8 +18,6 @@
 #include <QtWidgets/QSlider>
 #include <QtWidgets/QTreeView>
 
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 
@@ -27,32 +26,6 @@ Q_GUI_EXPORT bool qt_handleKeyEvent(QWindow* window, QEvent::Type type, int key,
                                     const QString& text, bool repeated, ushort count);
 
 namespace tapedeck::viewer {
-
-// A folder that is removed at the end of the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "viewer-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(file(name), std::ios::binary) << bytes;
-    return file(name);
-  }
-
- private:
-  std::string path_;
-};
-
-inline std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Handles events until `done()`, for at most a minute. Between events it sleeps, so that the threads it waits for have the
 // processors; the timer is for a condition that becomes true without an event.

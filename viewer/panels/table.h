@@ -30,6 +30,7 @@ class TablePanel : public QWidget, public Observer {
   void selection_changed() override;
   void plan_changed() override;
 
+  TableId id() const { return id_; }
   QLineEdit* filter();
   QString filter_message() const;  // what is wrong with the filter; empty if nothing is
   QTreeView* table() { return view_; }

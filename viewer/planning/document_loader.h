@@ -8,6 +8,7 @@
 #include <tapedeck/viewer/model/document.h>
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/plan_model.h>
+#include <tapedeck/viewer/model/session_file.h>
 #include <tapedeck/viewer/planning/background_task.h>
 
 #include <atomic>
@@ -24,13 +25,17 @@ namespace tapedeck::viewer {
 struct LoadRequest {
   std::string path;
   CostSource costs = CostSource::best;
-  Budget budget{};     // with one, the plan in the file is not wanted
-  bool plans = false;  // make the plan where it is not in the file
+  Budget budget{};           // with one, the plan in the file is not wanted
+  bool plans = false;        // make the plan where it is not in the file
+  SessionPlaces sessions{};  // where a session of the file may be; no places: none is read
 };
 
 struct LoadedFile {
   Document document;                       // without its plan, which is the model's
   std::shared_ptr<const PlanModel> model;  // null: there is no plan in the file, or another one is wanted
+  Budget asked{};                          // the budget of the request, else of the session, else of the plan in the file
+  std::string plan_mark{};                 // of the plan in the file (fit_session.h)
+  FoundSession session{};                  // fitted to the file
 };
 
 // Loads in this thread. Throws the errors of open_document and make_plan; Cancelled.
