@@ -80,7 +80,7 @@ void MainWindow::show_numbers() {
     std::snprintf(ratio, sizeof ratio, "×%.3f", plan.recompute_cost_ratio());
     values[0] = human_bytes(plan.peak_bytes);
     values[1] = human_bytes(plan.lower_bound_bytes);
-    values[2] = human_bytes(plan.floor_bytes);
+    if (plan.floor_bytes > 0) values[2] = human_bytes(plan.floor_bytes);
     values[3] = plan.budget_bytes < 0 ? "none" : human_bytes(plan.budget_bytes);
     values[4] = ratio;
   }

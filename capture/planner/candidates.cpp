@@ -7,7 +7,9 @@
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/solve_for_budget.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace tapedeck {
 
@@ -38,26 +40,80 @@ void choose_at_unit_costs(Order* order, const Planning& p) {
   }
 }
 
-std::int64_t count_runs(const RunLists& runs) {
-  std::int64_t count = 0;
-  for (const auto& of_stage : runs) count += static_cast<std::int64_t>(of_stage.size());
-  return count;
-}
+constexpr std::size_t kManyNodes = 5000;  // beyond, a walk over all runs for each point would take seconds
+
+// What the runs after a part of a journal cost, and how many they are. Few nodes are summed as schedule_cost() does. The costs
+// of many nodes are summed in blocks, of which each point sums only those that changed since the point before. Equal runs have
+// equal sums in both ways, whatever led to them.
+class RunsOnTheWay {
+ public:
+  explicit RunsOnTheWay(const Facts& facts) : facts_(facts), count_(facts.graph->node_count()) {
+    if (facts.graph->nodes.size() <= kManyNodes) {
+      runs_ = runs_as_recorded(facts);
+      return;
+    }
+    repeated_.assign(facts.graph->nodes.size(), 0);
+    blocks_.resize(repeated_.size() / kBlock + 1);
+  }
+
+  void take(const std::vector<Step>& journal, std::size_t first, std::size_t last) {
+    if (repeated_.empty()) apply_steps(journal, first, last, &runs_);
+    for (std::size_t i = first; i < last; ++i) {
+      const std::int32_t change = journal[i].added ? 1 : -1;
+      count_ += change;
+      if (repeated_.empty()) continue;
+      repeated_[journal[i].node] += change;
+      blocks_[static_cast<std::size_t>(journal[i].node) / kBlock].changed = true;
+    }
+  }
+
+  double cost() {
+    if (repeated_.empty()) return schedule_cost(facts_, runs_);
+    double us = facts_.keep_all_cost;
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      if (std::exchange(blocks_[b].changed, false)) blocks_[b].us = sum(b);
+      us += blocks_[b].us;
+    }
+    return us;
+  }
+
+  std::int64_t count() const { return count_; }
+
+ private:
+  static constexpr std::size_t kBlock = 256;
+  struct Block {
+    double us = 0;
+    bool changed = false;
+  };
+
+  double sum(std::size_t block) const {
+    double us = 0;
+    for (std::size_t n = block * kBlock; n < std::min((block + 1) * kBlock, repeated_.size()); ++n)
+      us += repeated_[n] * facts_.cost[n];
+    return us;
+  }
+
+  const Facts& facts_;
+  std::int64_t count_;
+  RunLists runs_;                       // of few nodes
+  std::vector<std::int32_t> repeated_;  // by node, of many: its runs beyond the first
+  std::vector<Block> blocks_;           // of their costs
+};
 
 }  // namespace
 
 void add_points(const Order& order, const StrategyChoices& chosen, Planning* p) {
-  RunLists runs = runs_as_recorded(order.facts);
+  RunsOnTheWay runs(order.facts);
   std::size_t done = 0;
   for (const ChoicePoint& point : chosen.choices.points) {
     if (point.journal == 0) continue;  // keeps all
     p->watch.check();
-    apply_steps(chosen.choices.journal, done, point.journal, &runs);
+    runs.take(chosen.choices.journal, done, point.journal);
     done = point.journal;
-    const double cost = schedule_cost(order.facts, runs);
     const std::int64_t live_peak = order.facts.external_bytes + point.live_peak;
-    p->candidates.push_back({chosen.strategy, &order, &chosen.choices, point, cost, live_peak, -1, p->candidates.size()});
-    p->candidates.back().runs = count_runs(runs);
+    p->candidates.push_back(
+        {chosen.strategy, &order, &chosen.choices, point, runs.cost(), live_peak, -1, p->candidates.size()});
+    p->candidates.back().runs = runs.count();
   }
 }
 

@@ -38,12 +38,12 @@ std::optional<Candidate> move_nodes(const Candidate& candidate, const Planning& 
 }
 
 // The order's own nodes as they stand among the clones.
-Graph in_order_of(const ClonedGraph& cloned, const Order& order) {
+std::vector<NodeId> nodes_among(const ClonedGraph& cloned, const Order& order) {
   std::vector<char> seen(order.graph.nodes.size(), 0);
   std::vector<NodeId> nodes;
   for (NodeId source : cloned.source)
     if (!std::exchange(seen[source], 1)) nodes.push_back(source);
-  return reorder(order.graph, nodes);
+  return nodes;
 }
 
 // The order that came of it; null if none did, or if it has nothing better.
@@ -56,8 +56,11 @@ const Order* improve_once(const Order& order, Planning* p) {
   // In an order of their own, forward nodes made in backward would be forward's again, in the middle of backward.
   const bool any_late = std::find(cloned.late.begin(), cloned.late.end(), 1) != cloned.late.end();
   if (p->options.split_phases && any_late) return nullptr;
+  const std::vector<NodeId> nodes = nodes_among(cloned, order);
+  // Where only clones were moved, the order is known, and all choices in it would be the same again.
+  if (std::is_sorted(nodes.begin(), nodes.end())) return nullptr;
   const std::size_t first = p->orders.size();
-  add_order(make_order("searched", in_order_of(cloned, order), p->options, p->recorded().facts.keep_all_cost), p);
+  add_order(make_order("searched", reorder(order.graph, nodes), p->options, p->recorded().facts.keep_all_cost), p);
   for (std::size_t i = first; i < p->orders.size(); ++i) add_candidates(p->orders[i].get(), p);
   const Order& next = *p->orders[first];
   return least_of(next, *p).live_peak < moved.live_peak ? &next : nullptr;

@@ -19,7 +19,9 @@ namespace tapedeck TAPEDECK_API {
 enum class SearchEffort : std::uint8_t {
   full,   // all that make_plan does, so that the plans are equal
   draft,  // the recorded order, the choices of the strategies as they are, and greedy offsets: plans that hold their budgets,
-          // in about a twentieth of the time, at a higher cost and above a higher floor than those of `full`
+          // in about a twentieth of the time, at a higher cost and above a higher floor than those of `full`. Beyond 20,000
+          // nodes, the choices of strategy `auto` wait for the first budget, or the first question for the floor. A plan
+          // without a budget does not wait for them; its floor_bytes are 0, because the floor is not known.
 };
 
 class PlanSearch {

@@ -189,6 +189,16 @@ TEST(Format, BudgetsAreReadAsTheToolReadsThem) {
     EXPECT_FALSE(parse_budget(bad, &b)) << bad;
 }
 
+TEST(BudgetScale, BeginsAtTheExternalBytesWhereNoFloorIsKnown) {
+  Plan plan;
+  plan.keep_all_peak_bytes = plan.peak_bytes = 1000;
+  plan.lower_bound_bytes = 990;
+  plan.external_bytes = 100;
+  EXPECT_EQ(BudgetScale::of(plan).floor, 100);
+  plan.floor_bytes = 400;
+  EXPECT_EQ(BudgetScale::of(plan).floor, 400);
+}
+
 TEST(BudgetScale, EndsAreExactAndStepsGrow) {
   BudgetScale scale{1000001, 987654321};
   EXPECT_EQ(scale.bytes_at(0), 1000001);

@@ -8,7 +8,7 @@ namespace tapedeck::viewer {
 BudgetScale BudgetScale::of(const Plan& plan) {
   BudgetScale scale;
   scale.keep_all = plan.keep_all_peak_bytes > 0 ? plan.keep_all_peak_bytes : plan.peak_bytes;
-  scale.floor = std::min(plan.floor_bytes > 0 ? plan.floor_bytes : plan.lower_bound_bytes, scale.keep_all);
+  scale.floor = std::min(plan.floor_bytes > 0 ? plan.floor_bytes : plan.external_bytes, scale.keep_all);
   return scale;
 }
 

@@ -14,6 +14,8 @@ inline constexpr int kBudgetSteps = 1000;
 struct BudgetScale {
   std::int64_t floor = 0, keep_all = 0;
 
+  // The first plan of a large graph knows no floor (floor_bytes is 0). The scale then begins at the external bytes, which every
+  // plan holds.
   static BudgetScale of(const Plan& plan);
   // Step 0 is exactly the floor, and step kBudgetSteps exactly the keep-all peak; the steps between grow evenly.
   // REQUIRES 0 <= step <= kBudgetSteps.

@@ -192,7 +192,8 @@ std::string plan_html(const Session& session) {
   std::string html = "<h3>" + escaped(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("peak", exact_bytes(plan.peak_bytes)) + row("external", exact_bytes(plan.external_bytes)) +
           row("arena", exact_bytes(plan.arena_bytes));
-  html += row("lower bound", exact_bytes(plan.lower_bound_bytes)) + row("floor", exact_bytes(plan.floor_bytes));
+  html += row("lower bound", exact_bytes(plan.lower_bound_bytes)) +
+          row("floor", plan.floor_bytes > 0 ? exact_bytes(plan.floor_bytes) : "not known yet");
   html += row("keep-all peak", exact_bytes(plan.keep_all_peak_bytes));
   html += row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
   html += row("strategy", escaped(plan.strategy)) + row("passes", level_name(plan.level)) + row("nodes", grouped(plan.nodes)) +

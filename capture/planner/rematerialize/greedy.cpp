@@ -51,6 +51,7 @@ class GreedyChooser {
         remembered_(graph_.values.size()) {
     const std::int64_t n = graph_.node_count();
     most_clones_ = std::max(4 * n, std::min<std::int64_t>(n * n / 2, 4096));
+    if (is_large()) schedule_.index_gaps();
   }
 
   Choices choose() {
@@ -84,13 +85,19 @@ class GreedyChooser {
 
   std::vector<GapOption> options_at_peak() const {
     std::vector<GapOption> options;
-    for (const Gap& gap : schedule_.gaps()) {
-      if (gap.from > peak_.stage || gap.to <= peak_.stage || gap.to - gap.from < 2 || !give_up_.may_give_up(gap)) continue;
+    const auto add = [&](const Gap& gap) {
+      if (gap.to - gap.from < 2 || !give_up_.may_give_up(gap)) return;
       const Remembered& r = remembered_[gap.value];
       const bool known = r.from == gap.from && r.to == gap.to && choices_.decisions.size() - r.when < kRemembered;
       const double cost = known ? r.cost : give_up_.cost_of_first(gap);
       if (cost != kImpossible) options.push_back({score(gap, facts_.bytes[gap.value], cost), gap, false});
+    };
+    if (is_large()) {
+      schedule_.each_gap_across(peak_.stage, add);
+      return options;
     }
+    for (const Gap& gap : schedule_.gaps())
+      if (gap.from <= peak_.stage && gap.to > peak_.stage) add(gap);
     return options;
   }
 

@@ -217,6 +217,7 @@ void Schedule::open_gap(ValueId root, std::size_t i) {
   touches[i].gap = free_gaps_.back();
   free_gaps_.pop_back();
   gaps_[touches[i].gap] = {root, from, to};
+  if (index_) index_->add(touches[i].gap, from, to);
   mark(from);
   mark(to);
 }
@@ -228,9 +229,16 @@ void Schedule::close_gap(ValueId root, std::size_t i) {
   live_.add(gap.from + 1, gap.to - 1, -facts_.bytes[root]);
   mark(gap.from);
   mark(gap.to);
+  if (index_) index_->remove(touches[i].gap, gap.from);
   gap = {};
   free_gaps_.push_back(touches[i].gap);
   touches[i].gap = kNone;
+}
+
+void Schedule::index_gaps() {
+  index_.emplace(stage_count());
+  for (std::size_t i = 0; i < gaps_.size(); ++i)
+    if (gaps_[i].value != kNone) index_->add(static_cast<std::int32_t>(i), gaps_[i].from, gaps_[i].to);
 }
 
 void Schedule::mark(NodeId stage) {

@@ -18,9 +18,11 @@
 #pragma once
 
 #include <tapedeck/capture/planner/facts/facts.h>
+#include <tapedeck/capture/planner/rematerialize/gap_index.h>
 #include <tapedeck/capture/planner/rematerialize/live_tree.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -81,6 +83,13 @@ class Schedule {
   };
   Presence presence(ValueId root, NodeId stage) const;
   const std::vector<Gap>& gaps() const { return gaps_; }
+  // From now on, each_gap_across() can be asked, and every change of a gap takes a little longer.
+  void index_gaps();
+  // Calls visit(gap) for all gaps with gap.from <= stage < gap.to. REQUIRES: index_gaps() was called.
+  template <class Visit>
+  void each_gap_across(NodeId stage, Visit&& visit) const {
+    index_->each_across(stage, [&](std::int32_t gap) { visit(gaps_[static_cast<std::size_t>(gap)]); });
+  }
 
   // The journal: everything done since the beginning, in order.
   const std::vector<Step>& journal() const { return journal_; }
@@ -121,6 +130,7 @@ class Schedule {
   std::vector<std::vector<Touch>> touches_;  // by value (roots in the arena only), ascending
   std::vector<Gap> gaps_;
   std::vector<std::int32_t> free_gaps_;
+  std::optional<GapIndex> index_;  // nothing unless it was asked for
   LiveTree live_;
   std::vector<std::int64_t> local_;  // by stage: the part of live_ that its own nodes see
   std::vector<NodeId> stale_;

@@ -16,6 +16,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace tapedeck {
@@ -106,6 +107,42 @@ TEST(PlanSearch, ADraftHoldsItsBudgets) {
     EXPECT_EQ(draft.plan(-1).recomputed_nodes, 0);
   }
   EXPECT_GT(recomputing, 60);
+}
+
+// A chain of many nodes. The last node reads the first value, which can be made again.
+Graph long_chain(int nodes) {
+  std::string text = "graph chain(%x: u8[64]) {\n  %a0: u8[4096] = opaque(%x) {us=1.0}\n";
+  for (int i = 1; i < nodes - 1; ++i)
+    text += "  %a" + std::to_string(i) + ": u8[64] = opaque(%a" + std::to_string(i - 1) + ") {us=1.0}\n";
+  text += "  %y: u8[64] = opaque(%a" + std::to_string(nodes - 2) + ", %a0) {us=1.0}\n  return %y\n}\n";
+  return parse(text);
+}
+
+// The draft of a large graph answers without a budget before any value to make again is looked for. The first budget brings the
+// choices, and the answers after it are those of a draft that knew them from the start.
+TEST(PlanSearch, ADraftOfALargeGraphBeginsWithoutAFloor) {
+  const Graph graph = long_chain(20'010);
+  const std::int64_t plain = make_plan(graph, {.strategy = Strategy::none, .ordering = Ordering::recorded}).peak_bytes;
+  PlanSearch draft(graph, {}, SearchEffort::draft);
+  const Plan first = draft.plan(-1);
+  EXPECT_EQ(first.peak_bytes, plain);
+  EXPECT_EQ(first.floor_bytes, 0);
+  EXPECT_EQ(first.keep_all_peak_bytes, draft.keep_all_peak());
+  EXPECT_EQ(draft.bytes_of_percent(100), plain);
+  EXPECT_TRUE(check_plan(first).empty());
+  ASSERT_LT(draft.floor(), plain);
+  const Plan lowest = draft.plan(draft.floor());
+  EXPECT_TRUE(lowest.feasible);
+  EXPECT_LE(lowest.peak_bytes, draft.floor());
+  EXPECT_GT(lowest.recomputed_nodes, 0);
+  EXPECT_EQ(print(draft.plan(-1).graph), print(first.graph));
+  EXPECT_EQ(draft.plan(-1).floor_bytes, 0) << "an answer does not depend on the budgets before it";
+}
+
+// In a small graph nobody waits for the floor.
+TEST(PlanSearch, ADraftOfASmallGraphKnowsItsFloor) {
+  PlanSearch draft(long_chain(100), {}, SearchEffort::draft);
+  EXPECT_EQ(draft.plan(-1).floor_bytes, draft.floor());
 }
 
 TEST(PlanSearch, AnswersForTheStrategiesThatAutoAsks) {
