@@ -18,7 +18,7 @@ constexpr std::int64_t kSamples = 16;  // budgets at which orders are compared
 struct Yardstick {
   bool for_floor = false;
 
-  bool counts(const Candidate& c) const { return !for_floor || c.counts_for_floor(); }
+  bool counts(const Candidate& c) const { return c.rates_orders() && (!for_floor || c.counts_for_floor()); }
   double cost(const Candidate& c) const { return for_floor ? static_cast<double>(c.runs) : c.cost; }
   double keep_all_cost(const Planning& p) const {
     return for_floor ? static_cast<double>(p.step_size().nodes) : p.recorded().facts.keep_all_cost;
@@ -32,6 +32,12 @@ const Choices* greedy_in(const std::vector<StrategyChoices>& choices) {
   for (const StrategyChoices& chosen : choices)
     if (chosen.strategy == greedy) return &chosen.choices;
   return nullptr;
+}
+
+void add_known(const std::vector<StrategyChoices>& choices, KnownChoices* known) {
+  const StrategyEntry* greedy = find_strategy(Strategy::greedy);
+  for (const StrategyChoices& chosen : choices)
+    (chosen.strategy == greedy ? known->first : known->others).push_back(&chosen.choices);
 }
 
 std::int64_t most_live(const Planning& p) { return p.recorded().live_peak; }
@@ -67,7 +73,8 @@ std::vector<Order*> most_promising_orders(const Yardstick& by, const Planning& p
 void look_for_floor(const StrategyEntry& s, Planning* p) {
   for (Order* order : most_promising_orders({.for_floor = true}, *p)) {
     p->watch.check();
-    const std::vector<const Choices*> known = {greedy_in(order->for_floor)};
+    KnownChoices known;
+    add_known(order->for_floor, &known);
     order->improved.push_back({&s, s.improve(at_unit_costs(order->facts), known, LookFor::floor, p->watch)});
     add_points(*order, order->improved.back(), p);
   }
@@ -77,9 +84,11 @@ void look_for_floor(const StrategyEntry& s, Planning* p) {
 void look_for_budgets(const StrategyEntry& s, Planning* p) {
   for (Order* order : most_promising_orders({}, *p)) {
     p->watch.check();
-    std::vector<const Choices*> known = {greedy_in(order->chosen), greedy_in(order->for_floor)};
+    KnownChoices known;
+    add_known(order->chosen, &known);
+    add_known(order->for_floor, &known);
     for (const StrategyChoices& found : order->improved)
-      if (found.strategy == &s) known.push_back(&found.choices);
+      if (found.strategy == &s) known.first.push_back(&found.choices);
     Choices found = s.improve(order->facts, known, LookFor::budgets, p->watch);
     for (ChoicePoint& point : found.points) point.for_budget = true;
     order->improved.push_back({&s, std::move(found)});
@@ -91,7 +100,7 @@ void look_for_budgets(const StrategyEntry& s, Planning* p) {
 
 void improve_by_search(Planning* p) {
   for (const StrategyEntry* s : all_strategies()) {
-    if (!s->improve || (!s->automatic && s != find_strategy(p->options.strategy))) continue;
+    if (!s->improve || !p->asks(*s)) continue;
     look_for_floor(*s, p);
     if (p->look_for == LookFor::budgets) look_for_budgets(*s, p);
   }
