@@ -34,10 +34,11 @@ const Choices* greedy_in(const std::vector<StrategyChoices>& choices) {
   return nullptr;
 }
 
-void add_known(const std::vector<StrategyChoices>& choices, KnownChoices* known) {
+// Those that choose anything, but for greedy.
+void add_others(const std::vector<StrategyChoices>& choices, std::vector<const Choices*>* others) {
   const StrategyEntry* greedy = find_strategy(Strategy::greedy);
   for (const StrategyChoices& chosen : choices)
-    (chosen.strategy == greedy ? known->first : known->others).push_back(&chosen.choices);
+    if (chosen.strategy != greedy && chosen.choices.points.size() > 1) others->push_back(&chosen.choices);
 }
 
 std::int64_t most_live(const Planning& p) { return p.recorded().live_peak; }
@@ -70,29 +71,41 @@ std::vector<Order*> most_promising_orders(const Yardstick& by, const Planning& p
   return orders;
 }
 
+const Choices& improve(const StrategyEntry& s, const KnownChoices& known, LookFor look_for, Order* order, Planning* p) {
+  p->watch.check();
+  const bool for_floor = look_for == LookFor::floor;
+  Choices found = s.improve(for_floor ? at_unit_costs(order->facts) : order->facts, known, look_for, p->watch);
+  for (ChoicePoint& point : found.points) point.for_budget = !for_floor;
+  order->improved.push_back({&s, std::move(found)});
+  add_points(*order, order->improved.back(), p);
+  return order->improved.back().choices;
+}
+
+void improve_twice(const StrategyEntry& s, KnownChoices known, LookFor look_for, Order* order, Planning* p) {
+  const std::vector<const Choices*> others = std::exchange(known.others, {});
+  known.first.push_back(&improve(s, known, look_for, order, p));
+  known.others = others;
+  if (!others.empty()) improve(s, known, look_for, order, p);
+}
+
 void look_for_floor(const StrategyEntry& s, Planning* p) {
   for (Order* order : most_promising_orders({.for_floor = true}, *p)) {
-    p->watch.check();
-    KnownChoices known;
-    add_known(order->for_floor, &known);
-    order->improved.push_back({&s, s.improve(at_unit_costs(order->facts), known, LookFor::floor, p->watch)});
-    add_points(*order, order->improved.back(), p);
+    KnownChoices known{{greedy_in(order->for_floor)}, {}};
+    add_others(order->for_floor, &known.others);
+    improve_twice(s, known, LookFor::floor, order, p);
   }
 }
 
 // In the archive of an order that was searched for the floor, the plans of that search are known, too.
 void look_for_budgets(const StrategyEntry& s, Planning* p) {
   for (Order* order : most_promising_orders({}, *p)) {
-    p->watch.check();
-    KnownChoices known;
-    add_known(order->chosen, &known);
-    add_known(order->for_floor, &known);
+    KnownChoices known{{greedy_in(order->chosen), greedy_in(order->for_floor)}, {}};
+    add_others(order->chosen, &known.others);
+    add_others(order->for_floor, &known.others);
+    bool is_first = true;
     for (const StrategyChoices& found : order->improved)
-      if (found.strategy == &s) known.first.push_back(&found.choices);
-    Choices found = s.improve(order->facts, known, LookFor::budgets, p->watch);
-    for (ChoicePoint& point : found.points) point.for_budget = true;
-    order->improved.push_back({&s, std::move(found)});
-    add_points(*order, order->improved.back(), p);
+      if (found.strategy == &s) (std::exchange(is_first, false) ? known.first : known.others).push_back(&found.choices);
+    improve_twice(s, known, LookFor::budgets, order, p);
   }
 }
 

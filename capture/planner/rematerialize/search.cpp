@@ -51,7 +51,7 @@ PlanArchive empty_archive(const Facts& facts) { return PlanArchive(1e-9 * (facts
 class Search {
  public:
   Search(const Facts& facts, const Watch& watch)
-      : facts_(facts), watch_(watch), archive_(empty_archive(facts)), before_others_(archive_) {}
+      : facts_(facts), watch_(watch), archive_(empty_archive(facts)), before_(archive_) {}
 
   // Returns whether the archive took in any of the plans.
   bool add_known(const Choices& known) {
@@ -88,51 +88,43 @@ class Search {
     });
     watch_.check();
     for (const PlanArchive& archive : found) archive_.offer_all(archive);
-    close_archive(empty_archive(facts_), kMostClosingWork);
+    close_archive(kMostClosingWork);
   }
 
-  // The same as lower_floor(), where the plans of other strategies are lower than all that was found before. Only the plans
-  // below that are added, because the search for budgets knows the others anyway.
+  // The same as lower_floor(), where the plans of other strategies are lower than all that was found before.
   void lower_floor_of(const std::vector<const Choices*>& others) {
-    PlanArchive before = archive_;
-    const std::int64_t lowest = before.plans().begin()->first;
+    before_ = archive_;
     for (const Choices* choices : others) add_known(*choices);
-    if (archive_.plans().begin()->first < lowest) lower_floor();
-    for (const auto& [peak, plan] : archive_.plans())
-      if (peak < lowest) before.offer(peak, plan);
-    archive_ = std::move(before);
+    if (archive_.plans().begin()->first < before_.plans().begin()->first) lower_floor();
   }
 
-  // For each bound within which the plans of other strategies are cheaper than what was found before. What was found before
-  // stays, even if it is beaten by live bytes: it may be placed in fewer bytes.
+  // For each bound within which the plans of other strategies are cheaper than what was found before.
   void improve_others(const std::vector<const Choices*>& others) {
-    const PlanArchive before = archive_;
+    before_ = archive_;
     bool any = false;
     for (const Choices* choices : others) any |= add_known(*choices);
     if (!any) return;
-    before_others_ = before;
     floor_ = archive_.plans().begin()->first;
     std::vector<PlanArchive> found(kBlocks, archive_);
     kernels::parallel_for(kBlocks, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t block = first; block < last; ++block)
-        search_block_of_others(block, before, &found[static_cast<std::size_t>(block)]);
+        search_block_of_others(block, &found[static_cast<std::size_t>(block)]);
     });
     watch_.check();
     for (const PlanArchive& archive : found) archive_.offer_all(archive);
-    close_archive(before, kMostClosingWork / kShareOfOthers);
+    close_archive(kMostClosingWork / kShareOfOthers);
   }
 
+  // The plans of the archive, but for those that were known before other strategies were asked.
   Choices choices(LookFor look_for) const {
     Choices choices;
     Changes last;
-    for (const PlanArchive* archive : {&before_others_, &archive_}) {
-      for (auto plan = archive->plans().rbegin(); plan != archive->plans().rend(); ++plan) {
-        if (archive == &archive_ && holds(before_others_, *plan)) continue;
-        const std::vector<Step> steps = steps_between(last, plan->second.changes);
-        choices.journal.insert(choices.journal.end(), steps.begin(), steps.end());
-        last = plan->second.changes;
-        choices.points.push_back({kNone, choices.journal.size(), plan->first, look_for == LookFor::budgets});
-      }
+    for (auto plan = archive_.plans().rbegin(); plan != archive_.plans().rend(); ++plan) {
+      if (holds(before_, *plan)) continue;
+      const std::vector<Step> steps = steps_between(last, plan->second.changes);
+      choices.journal.insert(choices.journal.end(), steps.begin(), steps.end());
+      last = plan->second.changes;
+      choices.points.push_back({kNone, choices.journal.size(), plan->first, look_for == LookFor::budgets});
     }
     return choices;
   }
@@ -170,13 +162,13 @@ class Search {
     }
   }
 
-  void search_block_of_others(std::int64_t block, const PlanArchive& before, PlanArchive* found) {
+  void search_block_of_others(std::int64_t block, PlanArchive* found) {
     PlanImprover improver(facts_, static_cast<std::uint64_t>(kBlocks + block) + 2, found);
     CostBounds cost_bounds(facts_, watch_);
     const std::int64_t work = work_of(facts_, kRungWorkOfNode, kMostRungWork) / kShareOfOthers;
     for (std::int64_t rung = (block + 1) * kRungsOfBlock - 1; rung >= block * kRungsOfBlock && !is_cancelled(); --rung) {
       const std::int64_t live_bytes = bound(rung);
-      const ArchivedPlan *known = before.cheapest_within(live_bytes), *cheapest = found->cheapest_within(live_bytes);
+      const ArchivedPlan *known = before_.cheapest_within(live_bytes), *cheapest = found->cheapest_within(live_bytes);
       if (known && known->cost <= cheapest->cost) continue;
       improver.go_to(cheapest->changes);
       improver.clean_up(live_bytes);
@@ -185,12 +177,12 @@ class Search {
   }
 
   // Whatever can be taken back from a plan of the archive gives a plan that is in the archive too, or is beaten there: so no
-  // budget gets a plan with a run that it has room to do without. `closed`: plans for which this is known.
-  void close_archive(const PlanArchive& closed, std::int64_t most_work) {
+  // budget gets a plan with a run that it has room to do without. This is known of the plans before.
+  void close_archive(std::int64_t most_work) {
     Schedule schedule(facts_);
     std::vector<std::int64_t> waiting;
     for (const auto& plan : archive_.plans())
-      if (!holds(closed, plan)) waiting.push_back(plan.first);
+      if (!holds(before_, plan)) waiting.push_back(plan.first);
     std::int64_t left = most_work;
     while (!waiting.empty() && left > 0) {
       const std::int64_t before = schedule.work();
@@ -219,24 +211,21 @@ class Search {
   const Facts& facts_;
   const Watch& watch_;
   PlanArchive archive_;
-  PlanArchive before_others_;  // empty if no plan of another strategy went into the archive
+  PlanArchive before_;  // other strategies were asked; empty: they were not
   std::int64_t keep_all_ = 0, floor_ = 0;
 };
 
 Choices improve(const Facts& facts, const KnownChoices& known, LookFor look_for, const Watch& watch) {
-  const auto choose = [](const Choices* choices) { return choices->points.size() > 1; };
-  const bool others_choose = std::any_of(known.others.begin(), known.others.end(), choose);
   const Choices& greedy = *known.first.front();
-  if (facts.graph->node_count() > kMostNodes || (!choose(&greedy) && !others_choose)) return greedy;
+  const bool for_others = !known.others.empty();
+  if (facts.graph->node_count() > kMostNodes) return for_others ? Choices{} : greedy;
+  if (!for_others && greedy.points.size() < 2) return greedy;
   Search search(facts, watch);
   for (const Choices* choices : known.first) search.add_known(*choices);
-  if (look_for == LookFor::floor) {
-    search.lower_floor();
-    if (others_choose) search.lower_floor_of(known.others);
-  } else {
-    search.search_rungs();
-    if (others_choose) search.improve_others(known.others);
-  }
+  if (look_for == LookFor::floor)
+    for_others ? search.lower_floor_of(known.others) : search.lower_floor();
+  else
+    for_others ? search.improve_others(known.others) : search.search_rungs();
   return search.choices(look_for);
 }
 

@@ -51,10 +51,10 @@ enum class LookFor : std::uint8_t {
   budgets,  // and the cheapest plans for every budget above it
 };
 
-// What is known in an order of nodes when a strategy that improves others is asked.
+// What a strategy that improves others knows. It is asked twice in an order, the second time with `others`.
 struct KnownChoices {
-  std::vector<const Choices*> first;   // it begins with these: the choices of `greedy`, and what it found itself for the floor
-  std::vector<const Choices*> others;  // the choices of the other strategies
+  std::vector<const Choices*> first;   // those of `greedy`, its own for the floor, and those of the first time
+  std::vector<const Choices*> others;  // those of the other strategies; empty: the first time, which does not depend on them
 };
 
 // What a strategy that looks at one budget found in one order of nodes.
