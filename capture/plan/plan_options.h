@@ -29,7 +29,7 @@ bool parse_strategy(std::string_view text, Strategy* strategy);
 struct PlanOptions {
   std::int64_t budget = -1;    // bytes; -1 = none
   double budget_percent = -1;  // of the peak of strategy none; -1 = not given
-  // Without a budget `automatic` means regions (honour the user's checkpoints), with one it means greedy.
+  // Without a budget `automatic` means regions (honour the user's checkpoints), with one the best of all but exact.
   Strategy strategy = Strategy::automatic;
   std::vector<Wish> wishes = {};  // which values are kept and which are computed again, whatever the strategy
   // The alignment of values in the arena, a power of two; -1: the alignment of the device (default_alignment). The size of a

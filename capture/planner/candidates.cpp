@@ -15,28 +15,47 @@ namespace tapedeck {
 
 namespace {
 
-// The strategies that choose at unit costs and at real costs.
-bool sets_floor(const StrategyEntry& s) { return s.choose && s.automatic && s.taken_for == TakenFor::budget; }
+// The strategies that choose at unit costs and at real costs, or once if they do not read costs.
+bool sets_floor(const StrategyEntry& s, const Planning& p) {
+  return s.choose && s.taken_for == TakenFor::budget && p.is_in_auto(s);
+}
 
-std::vector<const StrategyEntry*> strategies_to_ask(const Planning& p) {
+// The strategies that every plan asks come first, because the first of equal candidates is taken.
+std::vector<const StrategyEntry*> strategies_that_choose(const Planning& p) {
+  std::vector<const StrategyEntry*> strategies;
+  for (const StrategyEntry* s : all_strategies())
+    if (s->choose && p.asks(*s)) strategies.push_back(s);
+  std::stable_partition(strategies.begin(), strategies.end(),
+                        [](const StrategyEntry* s) { return s->in_auto == InAuto::always; });
+  return strategies;
+}
+
+void choose_at_real_costs(Order* order, const Planning& p) {
   const bool for_budgets = p.effort.looks_for_floor() && p.look_for != LookFor::floor;
-  std::vector<const StrategyEntry*> asked;
-  for (const StrategyEntry* s : all_strategies()) {
-    if (!s->choose || (!s->automatic && s != find_strategy(p.options.strategy))) continue;
-    if (s->taken_for == TakenFor::wishes || for_budgets) asked.push_back(s);
+  for (const StrategyEntry* s : strategies_that_choose(p)) {
+    if (s->taken_for != TakenFor::wishes && !for_budgets) continue;
+    if (sets_floor(*s, p) && !s->reads_costs) continue;
+    p.watch.check();
+    Choices choices = s->choose(order->facts, p.watch);
+    for (ChoicePoint& point : choices.points) point.for_budget |= sets_floor(*s, p);
+    order->chosen.push_back({s, std::move(choices)});
   }
-  return asked;
+}
+
+Choices choose_for_floor(const StrategyEntry& s, const Facts& facts, const Facts& unit, const Watch& watch) {
+  if (!s.reads_costs) return s.choose(facts, watch);
+  Choices choices = s.choose(unit, watch);
+  choices.decisions.clear();  // their costs are no microseconds
+  for (ChoicePoint& point : choices.points) point.decisions = kNone;
+  return choices;
 }
 
 void choose_at_unit_costs(Order* order, const Planning& p) {
   const Facts unit = at_unit_costs(order->facts);
-  for (const StrategyEntry* s : all_strategies()) {
-    if (!sets_floor(*s)) continue;
+  for (const StrategyEntry* s : strategies_that_choose(p)) {
+    if (!sets_floor(*s, p)) continue;
     p.watch.check();
-    Choices choices = s->choose(unit, p.watch);
-    choices.decisions.clear();  // their costs are no microseconds
-    for (ChoicePoint& point : choices.points) point.decisions = kNone;
-    order->for_floor.push_back({s, std::move(choices)});
+    order->for_floor.push_back({s, choose_for_floor(*s, order->facts, unit, p.watch)});
   }
 }
 
@@ -130,12 +149,7 @@ void add_keep_all(const Order& order, Planning* p) {
 }
 
 void add_candidates(Order* order, Planning* p) {
-  for (const StrategyEntry* s : strategies_to_ask(*p)) {
-    p->watch.check();
-    Choices choices = s->choose(order->facts, p->watch);
-    for (ChoicePoint& point : choices.points) point.for_budget |= sets_floor(*s);
-    order->chosen.push_back({s, std::move(choices)});
-  }
+  choose_at_real_costs(order, *p);
   if (p->effort.looks_for_floor()) choose_at_unit_costs(order, *p);
   add_keep_all(*order, p);
   for (const StrategyChoices& chosen : order->chosen) add_points(*order, chosen, p);

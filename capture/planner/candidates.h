@@ -32,6 +32,8 @@ struct Candidate {
   // Makes no value again, and every loop keeps for backward what it was recorded to keep.
   bool keeps_all() const { return strategy == nullptr && !order->has_other_ways(); }
   bool counts_for_floor() const { return !point.for_budget; }
+  // Orders are looked for and compared by the strategies that every plan asks. The others choose in the orders that are found.
+  bool rates_orders() const { return !strategy || strategy->in_auto == InAuto::always; }
   bool is_improved() const { return strategy && (strategy->improve || strategy->solve); }
   bool is_wish() const { return strategy && strategy->taken_for == TakenFor::wishes; }
 };

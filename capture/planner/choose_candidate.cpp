@@ -22,6 +22,8 @@ namespace {
 // Candidates whose layouts are searched, because they may lower the floor, or may be cheaper at the floor.
 constexpr std::size_t kMostSearched = 4, kMostSearchedOfLarge = 1;
 constexpr std::size_t kLarge = 1000;  // nodes; beyond, a search may take a second
+constexpr std::size_t kMostCompared = 4;
+constexpr std::int64_t kAnyBudget = 0;  // for questions that have the same answer for every budget
 
 template <class Key>
 bool is_lower_by(Key key, Candidate& a, Candidate& b, CandidateLayouts* layouts) {
@@ -141,13 +143,36 @@ bool goes_below_wishes(Strategy strategy, std::int64_t budget) {
   return budget >= 0 && asked && asked->taken_for == TakenFor::wishes;
 }
 
+// The candidate for a budget that no candidate of the strategy fits.
+Candidate& lowest_of(Strategy strategy, std::int64_t floor, std::int64_t budget, Planning* p) {
+  const bool lowest = goes_below_wishes(strategy, budget);
+  const auto may_be_least = [&](const Candidate& c) { return counts_for_floor(c) || (lowest && c.live_peak >= floor); };
+  return least_peak([&](const Candidate& c) { return is_allowed(c, strategy, budget, *p) && may_be_least(c); }, p);
+}
+
 const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
   const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget, *p); };
   const Candidate* fits = budget < 0 ? nullptr : find_cheapest(budget, limits.floor, allowed, p);
-  if (fits) return fits;
-  const bool lowest = goes_below_wishes(strategy, budget);
-  const auto may_be_least = [&](const Candidate& c) { return counts_for_floor(c) || (lowest && c.live_peak >= limits.floor); };
-  return &least_peak([&](const Candidate& c) { return allowed(c) && may_be_least(c); }, p);
+  return fits ? fits : &lowest_of(strategy, limits.floor, budget, p);
+}
+
+// Whether another candidate needs no search to fit every budget that this one may fit, and costs no more. Looks at a few.
+bool is_beaten(const Candidate& candidate, std::int64_t floor, Planning* p) {
+  const auto may_beat = [&](const Candidate& c) { return c.live_peak <= candidate.live_peak && c.cost <= candidate.cost; };
+  const std::vector<Candidate*> others = sorted_by(live_peak_of, may_beat, &p->candidates);
+  for (std::size_t i = 0; i < others.size() && i < kMostCompared; ++i)
+    if (p->layouts.peak(*others[i]) <= candidate.live_peak && !undercuts(floor, *others[i], &p->layouts)) return true;
+  return false;
+}
+
+// The candidate that a plan shows if no candidate of its strategy fits gets searched offsets, with which it may fit after all.
+// `auto` may take this candidate too, so its offsets are searched before any budget is known.
+void search_lowest_of_each_strategy(std::int64_t floor, Planning* p) {
+  for (const StrategyEntry* s : all_strategies()) {
+    if (!p->is_in_auto(*s)) continue;
+    Candidate& lowest = lowest_of(strategy_named(s->name), floor, kAnyBudget, p);
+    if (lowest.live_peak < lowest.peak && !is_beaten(lowest, floor, p)) p->layouts.searched_peak(lowest);
+  }
 }
 
 // A strategy has a name even where it leaves everything as it is.
@@ -193,7 +218,9 @@ Limits find_limits(Planning* p) {
   limits.floor = find_floor(p);
   limits.keep_all_peak = least_peak(keeps_all, p).peak;  // for the floor, a candidate that keeps all may have been searched
   p->layouts.hold_floor(limits.floor);
-  if (p->look_for == LookFor::budgets) search_cheapest_at_floor(limits.floor, p);
+  if (p->look_for != LookFor::budgets) return limits;
+  search_cheapest_at_floor(limits.floor, p);
+  if (!places_few_candidates(*p)) search_lowest_of_each_strategy(limits.floor, p);
   return limits;
 }
 

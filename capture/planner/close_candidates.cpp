@@ -39,7 +39,7 @@ class Closing {
   void close() {
     std::vector<Candidate*> known;
     for (Candidate& c : p_.candidates)
-      if (!c.strategy || c.strategy->automatic) known.push_back(&c);
+      if (!c.strategy || p_.is_in_auto(*c.strategy)) known.push_back(&c);
     std::stable_sort(known.begin(), known.end(), [](const Candidate* a, const Candidate* b) { return a->cost < b->cost; });
     for (Candidate* c : known) offer(c);
     while (!waiting_.empty() && may_go_on()) {

@@ -18,7 +18,7 @@ constexpr std::int64_t kSamples = 16;  // budgets at which orders are compared
 struct Yardstick {
   bool for_floor = false;
 
-  bool counts(const Candidate& c) const { return !for_floor || c.counts_for_floor(); }
+  bool counts(const Candidate& c) const { return c.rates_orders() && (!for_floor || c.counts_for_floor()); }
   double cost(const Candidate& c) const { return for_floor ? static_cast<double>(c.runs) : c.cost; }
   double keep_all_cost(const Planning& p) const {
     return for_floor ? static_cast<double>(p.step_size().nodes) : p.recorded().facts.keep_all_cost;
@@ -32,6 +32,13 @@ const Choices* greedy_in(const std::vector<StrategyChoices>& choices) {
   for (const StrategyChoices& chosen : choices)
     if (chosen.strategy == greedy) return &chosen.choices;
   return nullptr;
+}
+
+// Those that choose anything, but for greedy.
+void add_others(const std::vector<StrategyChoices>& choices, std::vector<const Choices*>* others) {
+  const StrategyEntry* greedy = find_strategy(Strategy::greedy);
+  for (const StrategyChoices& chosen : choices)
+    if (chosen.strategy != greedy && chosen.choices.points.size() > 1) others->push_back(&chosen.choices);
 }
 
 std::int64_t most_live(const Planning& p) { return p.recorded().live_peak; }
@@ -64,26 +71,41 @@ std::vector<Order*> most_promising_orders(const Yardstick& by, const Planning& p
   return orders;
 }
 
+const Choices& improve(const StrategyEntry& s, const KnownChoices& known, LookFor look_for, Order* order, Planning* p) {
+  p->watch.check();
+  const bool for_floor = look_for == LookFor::floor;
+  Choices found = s.improve(for_floor ? at_unit_costs(order->facts) : order->facts, known, look_for, p->watch);
+  for (ChoicePoint& point : found.points) point.for_budget = !for_floor;
+  order->improved.push_back({&s, std::move(found)});
+  add_points(*order, order->improved.back(), p);
+  return order->improved.back().choices;
+}
+
+void improve_twice(const StrategyEntry& s, KnownChoices known, LookFor look_for, Order* order, Planning* p) {
+  const std::vector<const Choices*> others = std::exchange(known.others, {});
+  known.first.push_back(&improve(s, known, look_for, order, p));
+  known.others = others;
+  if (!others.empty()) improve(s, known, look_for, order, p);
+}
+
 void look_for_floor(const StrategyEntry& s, Planning* p) {
   for (Order* order : most_promising_orders({.for_floor = true}, *p)) {
-    p->watch.check();
-    const std::vector<const Choices*> known = {greedy_in(order->for_floor)};
-    order->improved.push_back({&s, s.improve(at_unit_costs(order->facts), known, LookFor::floor, p->watch)});
-    add_points(*order, order->improved.back(), p);
+    KnownChoices known{{greedy_in(order->for_floor)}, {}};
+    add_others(order->for_floor, &known.others);
+    improve_twice(s, known, LookFor::floor, order, p);
   }
 }
 
 // In the archive of an order that was searched for the floor, the plans of that search are known, too.
 void look_for_budgets(const StrategyEntry& s, Planning* p) {
   for (Order* order : most_promising_orders({}, *p)) {
-    p->watch.check();
-    std::vector<const Choices*> known = {greedy_in(order->chosen), greedy_in(order->for_floor)};
+    KnownChoices known{{greedy_in(order->chosen), greedy_in(order->for_floor)}, {}};
+    add_others(order->chosen, &known.others);
+    add_others(order->for_floor, &known.others);
+    bool is_first = true;
     for (const StrategyChoices& found : order->improved)
-      if (found.strategy == &s) known.push_back(&found.choices);
-    Choices found = s.improve(order->facts, known, LookFor::budgets, p->watch);
-    for (ChoicePoint& point : found.points) point.for_budget = true;
-    order->improved.push_back({&s, std::move(found)});
-    add_points(*order, order->improved.back(), p);
+      if (found.strategy == &s) (std::exchange(is_first, false) ? known.first : known.others).push_back(&found.choices);
+    improve_twice(s, known, LookFor::budgets, order, p);
   }
 }
 
@@ -91,7 +113,7 @@ void look_for_budgets(const StrategyEntry& s, Planning* p) {
 
 void improve_by_search(Planning* p) {
   for (const StrategyEntry* s : all_strategies()) {
-    if (!s->improve || (!s->automatic && s != find_strategy(p->options.strategy))) continue;
+    if (!s->improve || !p->asks(*s)) continue;
     look_for_floor(*s, p);
     if (p->look_for == LookFor::budgets) look_for_budgets(*s, p);
   }

@@ -15,7 +15,8 @@ constexpr int kMostRounds = 4;
 constexpr std::int64_t kFarBehind = 8;  // a candidate above the least by more than this part of it will hardly catch up
 
 const Candidate& least_of(const Order& order, const Planning& p) {
-  return least_live(p.candidates, [&](const Candidate& c) { return c.order == &order && c.counts_for_floor(); });
+  return least_live(p.candidates,
+                    [&](const Candidate& c) { return c.order == &order && c.counts_for_floor() && c.rates_orders(); });
 }
 
 // The candidate with its nodes moved to where they keep the fewest bytes alive: clones need not run just before their readers.
@@ -32,7 +33,8 @@ std::optional<Candidate> move_nodes(const Candidate& candidate, const Planning& 
   moved.peak = -1;
   moved.number = p.candidates.size();
   moved.moved = std::move(found.nodes);
-  const std::int64_t least = least_live(p.candidates, [](const Candidate& c) { return c.counts_for_floor(); }).live_peak;
+  const std::int64_t least =
+      least_live(p.candidates, [](const Candidate& c) { return c.counts_for_floor() && c.rates_orders(); }).live_peak;
   if (moved.live_peak >= candidate.live_peak || moved.live_peak - least > least / kFarBehind) return std::nullopt;
   return moved;
 }

@@ -4,7 +4,8 @@
 //     order 1 --> candidates --> the least, its nodes moved --> order 2 --> candidates --> ... as long as it wins
 //
 // The search does not know the budget, so a larger budget never costs more. For the floor it does not know candidates that were
-// found at real costs, so the floor does not depend on the source of the microseconds.
+// found at real costs, so the floor does not depend on the source of the microseconds. It looks only at the candidates of
+// strategies that every plan asks (Candidate::rates_orders).
 #pragma once
 
 namespace tapedeck {

@@ -37,8 +37,8 @@ class PlanSearch {
   // call; a search of less than full effort gives other plans. It does not depend on earlier calls. Not thread safe. Throws as
   // make_plan; after Cancelled the search can be asked again.
   Plan plan(std::int64_t budget);
-  // The same for another strategy: one that `auto` asks too, or `none`, where the options name `auto`. Throws UsageError for
-  // others.
+  // The same for another strategy: one that `auto` asks in this graph, or `none`, where the options name `auto`. Throws
+  // UsageError for others.
   Plan plan(std::int64_t budget, Strategy strategy);
   bool answers_for(Strategy strategy) const;
 

@@ -163,7 +163,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
 bool PlanStages::answers_for(Strategy strategy) const {
   if (strategy == options_.strategy) return true;
   const StrategyEntry* entry = find_strategy(strategy);
-  return options_.strategy == Strategy::automatic && (!entry || entry->automatic);
+  return options_.strategy == Strategy::automatic && (!entry || planning_.is_in_auto(*entry));
 }
 
 // The passes must not break what the verifier has proven of the captured graph. Verifying takes as long as some of the passes,

@@ -41,6 +41,10 @@ struct Planning {
 
   const Order& recorded() const { return *orders.front(); }
   StepSize step_size() const { return size_of(recorded()); }
+  // Whether a plan of this graph by `auto` takes the choices of the strategy.
+  bool is_in_auto(const StrategyEntry& s) const { return tapedeck::is_in_auto(s, step_size().nodes, look_for); }
+  // ... or the options name it.
+  bool asks(const StrategyEntry& s) const { return is_in_auto(s) || &s == find_strategy(options.strategy); }
 
   const PlanOptions& options;  // they outlive the planning
   const LookFor look_for;      // how far the strategies that improve on others look

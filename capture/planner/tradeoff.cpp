@@ -89,14 +89,19 @@ class Sweep {
   // One search answers for all strategies that `auto` asks; each of the others needs its own.
   PlanSearch& search_for(Strategy strategy) {
     const StrategyEntry* entry = find_strategy(strategy);
-    const bool is_shared = !entry || entry->automatic;
-    std::unique_ptr<PlanSearch>& search = is_shared ? shared_search_ : own_search_;
-    if (search && is_shared) return *search;
+    if (!entry || entry->in_auto != InAuto::never) {
+      if (!shared_search_) shared_search_ = make_search(Strategy::automatic);
+      if (shared_search_->answers_for(strategy)) return *shared_search_;
+    }
+    own_search_ = make_search(strategy);
+    return *own_search_;
+  }
+
+  std::unique_ptr<PlanSearch> make_search(Strategy strategy) const {
     PlanOptions how = options_.plan;
-    how.strategy = is_shared ? Strategy::automatic : strategy;
+    how.strategy = strategy;
     how.progress = {};
-    search = std::make_unique<PlanSearch>(graph_, how);
-    return *search;
+    return std::make_unique<PlanSearch>(graph_, how);
   }
 
   // The budgets of all strategies are those of the first one.

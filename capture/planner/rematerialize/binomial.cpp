@@ -86,7 +86,7 @@ const Strategy registered = register_strategy({
     .name = "binomial",
     .doc = "reverses a chain of blocks with few slots and the fewest recomputations (revolve), from many slots to few",
     .choose = [](const Facts& facts, const Watch& watch) { return BinomialChooser(facts, watch).choose(); },
-    .automatic = false,
+    .in_auto = InAuto::finished,
 });
 
 }  // namespace

@@ -183,7 +183,7 @@ const Strategy registered = register_strategy({
     .name = "echo",
     .doc = "recomputes cheap values of forward where this frees more bytes than it newly keeps, and never raises the peak",
     .choose = [](const Facts& facts, const Watch& watch) { return EchoChooser(facts, watch).choose(); },
-    .automatic = false,
+    .in_auto = InAuto::finished,
 });
 
 }  // namespace

@@ -124,7 +124,7 @@ const Strategy registered = register_strategy({
     .doc = "proves the cheapest plan for a budget, for graphs of up to 128 nodes (needs CBC)",
     .solve = solve_exactly,
     .check = check_size,
-    .automatic = false,
+    .in_auto = InAuto::never,
 });
 
 }  // namespace

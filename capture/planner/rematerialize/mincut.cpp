@@ -85,7 +85,7 @@ const Strategy registered = register_strategy({
     .name = "mincut",
     .doc = "keeps the fewest bytes of forward from which cheap nodes alone make what backward reads: a minimum cut",
     .choose = [](const Facts& facts, const Watch& watch) { return MinCutChooser(facts, watch).choose(); },
-    .automatic = false,
+    .in_auto = InAuto::finished,
 });
 
 }  // namespace

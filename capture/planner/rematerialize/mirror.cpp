@@ -50,7 +50,8 @@ const Strategy registered = register_strategy({
     .name = "mirror",
     .doc = "recomputes, once, all forward values but random ones, products, convolutions, joins and losses (MXNet's rule)",
     .choose = choose_mirror,
-    .automatic = false,
+    .in_auto = InAuto::finished,
+    .reads_costs = false,
 });
 
 }  // namespace

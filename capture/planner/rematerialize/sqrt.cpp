@@ -101,7 +101,8 @@ const Strategy registered = register_strategy({
     .doc =
         "cuts forward into segments, up to about the square root of its length, and recomputes all but what crosses the cuts",
     .choose = [](const Facts& facts, const Watch& watch) { return SqrtChooser(facts, watch).choose(); },
-    .automatic = false,
+    .in_auto = InAuto::finished,
+    .reads_costs = false,
 });
 
 }  // namespace

@@ -67,11 +67,16 @@ const StrategyEntry& strategy_entry(std::string_view name) {
   return *entry;
 }
 
+bool is_in_auto(const StrategyEntry& strategy, std::size_t nodes, LookFor look_for) {
+  if (strategy.in_auto != InAuto::finished) return strategy.in_auto == InAuto::always;
+  return look_for != LookFor::draft && nodes <= kMostNodesForAll;
+}
+
 std::string list_strategies() {
   std::string lines;
   const auto add = [&](const char* name, const char* doc) { lines += fmt::format("  {:<10} {}\n", name, doc); };
   add("auto",
-      "chooses with regions, greedy and search: with a budget as much as it needs, else what the user wished for (regions)");
+      "takes the best of all others but exact: with a budget as much as it needs, else what the user wished for (regions)");
   add("none", "keeps every value");
   for (const StrategyEntry* s : all_strategies()) add(s->name, s->doc);
   return lines;

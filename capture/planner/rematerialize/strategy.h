@@ -51,6 +51,12 @@ enum class LookFor : std::uint8_t {
   budgets,  // and the cheapest plans for every budget above it
 };
 
+// What a strategy that improves others knows. It is asked twice in an order, the second time with `others`.
+struct KnownChoices {
+  std::vector<const Choices*> first;   // those of `greedy`, its own for the floor, and those of the first time
+  std::vector<const Choices*> others;  // those of the other strategies; empty: the first time, which does not depend on them
+};
+
 // What a strategy that looks at one budget found in one order of nodes.
 struct Solved {
   Choices choices;            // its point is a plan that is cheaper than the plans known before; no point: it found none
@@ -58,23 +64,32 @@ struct Solved {
   std::string proof;          // how that is known
 };
 
+// Which plans by `auto` take the choices of a strategy.
+enum class InAuto : std::uint8_t {
+  always,    // every plan
+  finished,  // every plan of a graph of up to kMostNodesForAll nodes, but for drafts
+  never,     // only a plan that names the strategy asks it
+};
+
+// Of a larger graph, one strategy alone may take seconds in each order of its nodes, and few of its candidates are placed.
+inline constexpr std::size_t kMostNodesForAll = 5000;
+
 struct StrategyEntry {
   const char* name = "";
   const char* doc = "";  // one sentence
   Choices (*choose)(const Facts& facts, const Watch& watch) = nullptr;
-  // Begins with choices that are known in the same order, of which the first are those of `greedy`. The floor is looked for at
-  // unit costs (facts/unit_costs.h), and what was found there is known when budgets are. Null: the strategy does not improve
-  // others. It has one of the three.
-  Choices (*improve)(const Facts& facts, const std::vector<const Choices*>& known, LookFor look_for,
-                     const Watch& watch) = nullptr;
+  // Improves choices that are known in the same order. The floor is looked for at unit costs (facts/unit_costs.h), and what was
+  // found there is known when budgets are. Null: the strategy does not improve others. It has one of the three.
+  Choices (*improve)(const Facts& facts, const KnownChoices& known, LookFor look_for, const Watch& watch) = nullptr;
   // Looks for a plan with at most `live_bytes` in the arena that costs less than `known_extra_us` beyond keep-all, which the
-  // plans of the other strategies cost; infinity: none of them fits. Such a strategy is not automatic. Each budget has an
+  // plans of the other strategies cost; infinity: none of them fits. Such a strategy is never in `auto`. Each budget has an
   // answer of its own, so that a larger budget costs no more only where answers are proven.
   Solved (*solve)(const Facts& facts, std::int64_t live_bytes, double known_extra_us, const Watch& watch) = nullptr;
   // Throws UsageError where the strategy cannot plan this graph, or not in this build. Null: it always can.
   void (*check)(const Graph& graph) = nullptr;
   TakenFor taken_for = TakenFor::budget;
-  bool automatic = true;  // `auto` takes its choices too; false: only a plan that names the strategy asks it
+  InAuto in_auto = InAuto::always;
+  bool reads_costs = true;  // false: `choose` makes the same choices whatever nodes cost, so `auto` asks it once
 };
 
 // Returns the value that PlanOptions::strategy takes for this strategy. Entries live for the whole process. Registering happens
@@ -85,6 +100,9 @@ std::vector<const StrategyEntry*> all_strategies();          // sorted by name
 const StrategyEntry* find_strategy(Strategy strategy);       // null for none and automatic
 Strategy strategy_named(std::string_view name);              // throws UsageError that lists all names with their sentences
 const StrategyEntry& strategy_entry(std::string_view name);  // throws as strategy_named, for none and auto too
+
+// Whether a plan by `auto` takes its choices. `nodes`: of the prepared graph.
+bool is_in_auto(const StrategyEntry& strategy, std::size_t nodes, LookFor look_for);
 
 // One line for each value of `--strategy`: the name and one sentence.
 std::string list_strategies();

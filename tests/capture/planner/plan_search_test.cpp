@@ -149,14 +149,15 @@ TEST(PlanSearch, AnswersForTheStrategiesThatAutoAsks) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     const Graph graph = test::there_and_back(seed);
     PlanSearch search(graph);
-    for (const char* name : {"none", "greedy", "search", "regions"}) {
+    for (const char* name : {"none", "greedy", "search", "regions", "binomial", "echo", "mincut", "mirror", "sqrt"}) {
       const Strategy strategy = strategy_named(name);
       for (const std::int64_t budget : {search.floor(), (search.floor() + search.keep_all_peak()) / 2}) {
         SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << name << ", budget " << budget);
         expect_equal(search.plan(budget, strategy), plan_alone(graph, {.strategy = strategy}, budget));
       }
     }
-    EXPECT_THROW(search.plan(-1, strategy_named("echo")), UsageError);
+    EXPECT_THROW(search.plan(-1, strategy_named("exact")), UsageError);
+    EXPECT_THROW(PlanSearch(graph, {}, SearchEffort::draft).plan(-1, strategy_named("echo")), UsageError);
   }
 }
 

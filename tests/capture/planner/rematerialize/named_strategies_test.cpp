@@ -1,6 +1,8 @@
-// Tests what must hold for each of the strategies that only a plan that names them asks: sound plans, exact live peaks, exact
-// costs, equal bits, the same choices every time, and an end when they are cancelled.
+// Tests what must hold for each of the strategies that read the notes on phases: sound plans, exact live peaks, exact costs,
+// equal bits, the same choices every time, and an end when they are cancelled.
 #include <tapedeck/tests/capture/planner/rematerialize/strategy_checks.h>
+
+#include <tapedeck/capture/planner/facts/unit_costs.h>
 
 #include <fmt/format.h>
 
@@ -11,9 +13,27 @@ constexpr const char* kNamed[] = {"binomial", "echo", "mincut", "mirror", "sqrt"
 
 class NamedStrategies : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(NamedStrategies, IsNotAskedByAuto) {
-  EXPECT_FALSE(strategy_entry(GetParam()).automatic);
-  EXPECT_EQ(strategy_entry(GetParam()).taken_for, TakenFor::budget);
+TEST_P(NamedStrategies, IsAskedByAutoInGraphsOfUpToALimitButNotForDrafts) {
+  const StrategyEntry& strategy = strategy_entry(GetParam());
+  EXPECT_EQ(strategy.taken_for, TakenFor::budget);
+  for (const LookFor look_for : {LookFor::floor, LookFor::budgets}) {
+    EXPECT_TRUE(is_in_auto(strategy, kMostNodesForAll, look_for));
+    EXPECT_FALSE(is_in_auto(strategy, kMostNodesForAll + 1, look_for));
+  }
+  EXPECT_FALSE(is_in_auto(strategy, 1, LookFor::draft));
+}
+
+// What a strategy that does not read costs chooses for the floor serves budgets, too.
+TEST_P(NamedStrategies, ChoosesTheSameAtOtherCostsIfItSaysSo) {
+  int recomputing = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    test::Chosen real(test::random_training(seed, 20 + static_cast<int>(seed)), GetParam());
+    const Facts unit = at_unit_costs(real.facts);
+    const bool same = strategy_entry(GetParam()).choose(unit, {}).journal == real.choices.journal;
+    EXPECT_TRUE(same || strategy_entry(GetParam()).reads_costs) << seed;
+    recomputing += !real.choices.journal.empty();
+  }
+  EXPECT_GT(recomputing, 5);
 }
 
 TEST_P(NamedStrategies, PointsAreExactOnRandomPrograms) {

@@ -30,12 +30,12 @@ namespace {
 Choices floor_choices(const Facts& facts) {
   const Facts unit = at_unit_costs(facts);
   const Choices greedy = strategy_entry("greedy").choose(unit, {});
-  return strategy_entry("search").improve(unit, {&greedy}, LookFor::floor, {});
+  return strategy_entry("search").improve(unit, {{&greedy}, {}}, LookFor::floor, {});
 }
 
 Choices search_choices(const Facts& facts) {
   const Choices greedy = strategy_entry("greedy").choose(facts, {}), floor = floor_choices(facts);
-  return strategy_entry("search").improve(facts, {&greedy, &floor}, LookFor::budgets, {});
+  return strategy_entry("search").improve(facts, {{&greedy, &floor}, {}}, LookFor::budgets, {});
 }
 
 double cost_at(const Facts& facts, const Choices& choices, const ChoicePoint& point) {
@@ -156,7 +156,7 @@ TEST(Search, CancelsWhileItSearches) {
   const Facts facts = collect_facts(graph);
   const std::atomic<bool> cancel{true};
   const Choices greedy = strategy_entry("greedy").choose(facts, {});
-  EXPECT_THROW(strategy_entry("search").improve(facts, {&greedy}, LookFor::budgets, {&cancel, {}}), Cancelled);
+  EXPECT_THROW(strategy_entry("search").improve(facts, {{&greedy}, {}}, LookFor::budgets, {&cancel, {}}), Cancelled);
 }
 
 // ---- the archive, compared with a list of everything offered ----

@@ -45,7 +45,7 @@ Strategy from_inputs() {
       .name = "from_inputs",
       .doc = "recomputes values that are made from inputs alone",
       .choose = choose_from_inputs,
-      .automatic = false,
+      .in_auto = InAuto::never,
   });
   return strategy;
 }
