@@ -213,8 +213,21 @@ struct Running {
            fmt::format("the body gives {} results, after {} in the pass before", results.size(),
                        stacked[0].size() + carried.size()),
            site);
+    separate(&results);
     carried.assign(results.begin(), results.begin() + n);
     stacked.emplace_back(results.begin() + n, results.end());
+  }
+
+ private:
+  // A body may return one tensor in several places. The gradient of a loop's node adds the gradients of these places up one by
+  // one, each of which is a sum over the passes that follow. An alias does the same for an eager loop, with the same bits.
+  void separate(Tensors* results) const {
+    for (std::size_t i = results->size(); i-- > 1;) {
+      const auto before = results->begin() + static_cast<std::ptrdiff_t>(i);
+      const bool again =
+          std::any_of(results->begin(), before, [&](const Tensor& t) { return t.impl() == (*results)[i].impl(); });
+      if (again) (*results)[i] = alias(Arg((*results)[i], site.file, site.line));
+    }
   }
 };
 

@@ -158,6 +158,23 @@ PROGRAM(scan_keeping_every_other) { train_scan(p, 2, false); }
 PROGRAM(scan_keeping_sqrt) { train_scan(p, kCheckpointSqrt, false); }
 PROGRAM(scan_keeping_log) { train_scan(p, kCheckpointLog, true); }
 
+PROGRAM(scan_that_stacks_what_it_carries) {
+  p.branches();
+  p.input({6, 2, 3});
+  const Tensor w = p.parameter("w", {3, 4}), u = p.parameter("u", {4, 4}), h0 = p.parameter("h0", {2, 4});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const LoopResult r = scan(
+            [=](const Tensors& c) -> Tensors {
+              const Tensor h = tanh(matmul(c[1], w) + matmul(c[0], u) * sigmoid(c[0]) + c[0] * 0.3);
+              return {h, h, h};
+            },
+            {h0}, {in[0]});
+        return {mean(r.stacked[0] * 3) + mean(square(r.stacked[1])) + sum(r.carried[0]), r.stacked[0]};
+      },
+      {w, u, h0});
+}
+
 PROGRAM(map_over_an_axis) {
   p.branches();
   p.input({3, 4});
