@@ -86,15 +86,16 @@ void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selec
   const double nodes_per_pixel = plot.across.size() / static_cast<double>(plot.width());
   const int columns = static_cast<int>(plot.width());
   float previous_top = -1;
-  for (int c = 0; c < columns;) {
-    const double from = plot.across.low + c * nodes_per_pixel;
-    if (from >= model.nodes()) break;
-    const NodeId n = highest(model, from, from + nodes_per_pixel);
+  int c = 0;
+  const auto begins = [&](int c) { return plot.across.low + c * nodes_per_pixel; };
+  const auto highest_in = [&](int c) {
+    return begins(c) < model.nodes() ? highest(model, begins(c), begins(c) + nodes_per_pixel) : kNone;
+  };
+  for (NodeId n = highest_in(0), next = n; n != kNone; n = next) {
     int end = c + 1;
-    while (end < columns &&
-           highest(model, plot.across.low + end * nodes_per_pixel, plot.across.low + (end + 1) * nodes_per_pixel) == n &&
-           plot.across.low + end * nodes_per_pixel < model.nodes())
-      ++end;
+    for (; end < columns; ++end)
+      if ((next = highest_in(end)) != n) break;
+    if (end == columns) next = kNone;
     const float x0 = plot.x0 + static_cast<float>(c), x1 = plot.x0 + static_cast<float>(end);
     draw_node(plot, model, n, x0, x1);
     const float top = std::round(plot.y_of(static_cast<double>(model.curve()[n])));

@@ -12,6 +12,7 @@
 #include <QtCore/QEvent>
 #include <QtCore/QUrl>
 #include <QtGui/QTextCursor>
+#include <QtWidgets/QScrollBar>
 
 #include <algorithm>
 #include <span>
@@ -21,7 +22,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr std::size_t kLinesAtOnce = 48;  // of the list of what is alive; a document lays out so many in about 3 ms
+constexpr std::size_t kLinesAtOnce = 24;  // of the list of what is alive; a document lays out so many in about 2 ms
 
 std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 
@@ -145,6 +146,8 @@ std::string plan_html(const PlanModel& model) {
   return html;
 }
 
+bool end_is_near(const QScrollBar& bar) { return bar.maximum() - bar.value() <= 2 * bar.pageStep(); }
+
 }  // namespace
 
 DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(parent), session_(session) {
@@ -159,7 +162,14 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
             else
               session_.select_node(id);
           }));
+  more_.setSingleShot(true);
   connect(&more_, &QTimer::timeout, this, guarded(this, [this] { add_lines(); }));
+  // More of the list is written once the end of the text is nearly in view.
+  const auto read_on = [this] {
+    if (listed_ < alive_.size() && end_is_near(*verticalScrollBar())) more_.start(0);
+  };
+  connect(verticalScrollBar(), &QScrollBar::valueChanged, this, guarded(this, read_on));
+  connect(verticalScrollBar(), &QScrollBar::rangeChanged, this, guarded(this, read_on));
   session_.attach(this);
   fill();
 }
@@ -174,7 +184,7 @@ void DetailsPanel::changeEvent(QEvent* event) {
 }
 
 void DetailsPanel::closed() {
-  more_.stop();
+  alive_.clear();
   clear();
 }
 
@@ -187,7 +197,6 @@ void DetailsPanel::add_lines() {
     at.insertHtml(QString::fromStdString(alive_lines(*session_.model(), std::span(alive_).subspan(listed_, end - listed_))));
   }
   listed_ = end;
-  if (listed_ == alive_.size()) more_.stop();
 }
 
 void DetailsPanel::fill() {
@@ -195,6 +204,7 @@ void DetailsPanel::fill() {
   const Selection& now = session_.selection();
   if (model == nullptr) {
     shown_model_ = 0;
+    alive_.clear();
     return clear();
   }
   if (model->serial() == shown_model_ && now.value == shown_.value && now.node == shown_.node) return;
@@ -207,13 +217,10 @@ void DetailsPanel::fill() {
   listed_ = kLinesAtOnce;
   const bool is_plan = html.empty();
   if (is_plan) html = plan_html(*model);
-  if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive(model->peak_node());
+  if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive_at_peak();
   if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
   setHtml(QString::fromStdString(html));
-  if (listed_ < alive_.size())
-    more_.start(0);
-  else
-    more_.stop();
+  if (listed_ >= alive_.size() || !end_is_near(*verticalScrollBar())) more_.stop();
 }
 
 }  // namespace tapedeck::viewer
