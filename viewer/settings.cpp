@@ -44,4 +44,8 @@ Look remembered_look() {
   return look;
 }
 
+void remember_minimap(bool on) { user_settings().setValue(QStringLiteral("minimap"), on); }
+
+bool remembered_minimap() { return user_settings().value(QStringLiteral("minimap"), true).toBool(); }
+
 }  // namespace tapedeck::viewer

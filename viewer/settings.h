@@ -1,4 +1,4 @@
-// What the viewer keeps between runs: the recent files, the look, the layout of the window.
+// What the viewer keeps between runs: the recent files, the look, the layout of the window, whether there is a minimap.
 #pragma once
 
 #include <tapedeck/viewer/theme.h>
@@ -17,5 +17,8 @@ QStringList recent_files();  // absolute paths, the last one first, at most nine
 
 void remember_look(const Look& look);
 Look remembered_look();  // the normal look if none is kept
+
+void remember_minimap(bool on);
+bool remembered_minimap();  // on if nothing is kept
 
 }  // namespace tapedeck::viewer

@@ -87,6 +87,8 @@ class MainWindow : public QMainWindow, public Observer {
   bool panel_is_open(const std::string& name) const;
   void step_panel(int by);  // gives the focus to a panel further in the table, of those that can be seen
   void set_look(const Look& look);
+  void toggle_minimap();
+  bool minimap_is_on() const { return as<MemoryPanel>("memory").minimap().is_on(); }
 
   Session& session() { return session_; }
   const std::string& error() const { return error_; }     // the error of the last request for a plan; empty if there was none

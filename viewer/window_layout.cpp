@@ -131,6 +131,7 @@ void MainWindow::restore_layout() {
   const QSettings stored = user_settings();
   restoreGeometry(stored.value(QStringLiteral("geometry")).toByteArray());
   placed_ = restoreState(stored.value(QStringLiteral("layout")).toByteArray());
+  memory().turn_minimap(remembered_minimap());
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
@@ -180,6 +181,11 @@ void MainWindow::set_look(const Look& look) {
   scale_tables(look_in_use().scale / before);
   show_numbers();  // the texts have the colours of the theme before
   if (setup_.remember) remember_look(look_in_use());
+}
+
+void MainWindow::toggle_minimap() {
+  memory().turn_minimap(!minimap_is_on());
+  if (setup_.remember) remember_minimap(minimap_is_on());
 }
 
 void MainWindow::scale_tables(double factor) {

@@ -82,6 +82,7 @@ class CommandWindow : public Window {
     for (const Wish& wish : session.wishes()) text += (wish.kind == WishKind::keep ? " keep " : " recompute ") + wish.pattern;
     text += " clipboard " + QGuiApplication::clipboard()->text().toStdString();
     text += window.isVisible() ? " visible" : " closed";
+    text += window.minimap_is_on() ? " minimap" : "";
     for (const auto* dock : window.findChildren<QDockWidget*>())
       text += " " + dock->objectName().toStdString() + (dock->isHidden() ? " hidden" : " open");
     for (const auto* dialog : window.findChildren<QDialog*>())

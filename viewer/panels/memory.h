@@ -1,6 +1,7 @@
 // The memory plan: every value is a rectangle of addresses x time, coloured by its role.
 #pragma once
 
+#include <tapedeck/viewer/panels/minimap.h>
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <optional>
@@ -26,19 +27,22 @@ class MemoryPlot {
   LodFrame lod_;
 };
 
-// The panel: the plot with axes, legend, tooltip and navigation.
+// The panel: the plot with axes, legend, tooltip, navigation and the minimap.
 class MemoryPanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
   // The place of a value on the canvas in the last frame, in units, for tests.
   std::optional<ImVec2> place_of(ValueId v) const;
+  const Minimap& minimap() const { return minimap_; }
+  void turn_minimap(bool on);
 
  private:
   Plot plot_;
   MemoryPlot picture_;
   Navigation navigation_;
   BudgetHandle budget_;
+  Minimap minimap_;
   bool hovers_ = false;  // the mouse was in the plot in the last frame
 };
 
