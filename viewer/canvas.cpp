@@ -9,6 +9,7 @@
 
 #include <backends/imgui_impl_opengl3.h>
 #include <QtCore/QEvent>
+#include <QtCore/QTimer>
 #include <QtGui/QClipboard>
 #include <QtGui/QFocusEvent>
 #include <QtGui/QGuiApplication>
@@ -101,11 +102,14 @@ InputEvent keyed(const QKeyEvent& event, bool down) {
   return e;
 }
 
-QImage rasterized(const ImGuiHost& host, int width, int height) {
-  QImage image(std::max(width, 1), std::max(height, 1), QImage::Format_RGBX8888);
-  host.rasterize_to({reinterpret_cast<std::uint32_t*>(image.bits()), image.width(), image.height()});
-  return image;
+// Asks for a frame soon. Qt would merge a request made inside a paint event with that event. A posted event would draw the
+// frame before the event loop looks for input, and together with all other work of a new plan.
+void ask_for_frame(QWidget& canvas, QWidget* surface) {
+  QTimer::singleShot(1, &canvas,
+                     guarded(&canvas, [&canvas, surface] { surface != nullptr ? surface->update() : canvas.update(); }));
 }
+
+Pixels pixels_of(QImage* image) { return {reinterpret_cast<std::uint32_t*>(image->bits()), image->width(), image->height()}; }
 
 }  // namespace
 
@@ -215,10 +219,7 @@ Canvas::~Canvas() { delete surface_; }  // the surface must go before the ImGui 
 
 void Canvas::refresh() {
   frames_due_ = kSettleFrames;
-  if (surface_ != nullptr)
-    surface_->update();
-  else
-    update();
+  ask_for_frame(*this, surface_);
 }
 
 bool Canvas::settled() const { return frames_due_ == 0 && !host_->input_waits(); }
@@ -228,9 +229,7 @@ double Canvas::seconds() { return static_cast<double>(clock_.restart()) / 1000; 
 void Canvas::after_frame() {
   if (frames_due_ > 0) --frames_due_;
   if (settled()) return;
-  // The next frame is requested from the event loop, because Qt would merge a request made inside the paint event.
-  QMetaObject::invokeMethod(this, guarded(this, [this] { surface_ != nullptr ? surface_->update() : update(); }),
-                            Qt::QueuedConnection);
+  ask_for_frame(*this, surface_);
 }
 
 void Canvas::paintEvent(QPaintEvent*) {
@@ -238,9 +237,11 @@ void Canvas::paintEvent(QPaintEvent*) {
   const double scale = devicePixelRatioF();
   host_->set_scale(scale * look_in_use().scale);
   host_->frame(picture_, to_units(width()), to_units(height()), seconds());
-  QImage image = rasterized(*host_, qRound(width() * scale), qRound(height() * scale));
-  image.setDevicePixelRatio(scale);
-  QPainter(this).drawImage(0, 0, image);
+  const QSize size(std::max(qRound(width() * scale), 1), std::max(qRound(height() * scale), 1));
+  if (image_.size() != size) image_ = QImage(size, QImage::Format_RGBX8888);
+  image_.setDevicePixelRatio(scale);
+  host_->rasterize_to(pixels_of(&image_));
+  QPainter(this).drawImage(0, 0, image_);
   after_frame();
 }
 
@@ -334,7 +335,9 @@ QImage render_picture(Picture& picture, int width, int height, double scale) {
   // A window inside the picture, such as a tooltip, has its final size from the second frame on.
   for (int i = 0; i < kSettleFrames; ++i)
     host.frame(picture, static_cast<float>(width / scale), static_cast<float>(height / scale), 1.0 / 60);
-  return rasterized(host, width, height);
+  QImage image(std::max(width, 1), std::max(height, 1), QImage::Format_RGBX8888);
+  host.rasterize_to(pixels_of(&image));
+  return image;
 }
 
 }  // namespace tapedeck::viewer

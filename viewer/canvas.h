@@ -51,6 +51,7 @@ class Canvas : public QWidget {
   Picture& picture_;
   std::unique_ptr<ImGuiHost> host_;
   GlSurface* surface_ = nullptr;  // null if the renderer is the rasteriser
+  QImage image_;                  // the last frame of the rasteriser
   QElapsedTimer clock_;
   int frames_due_ = 0;
   bool left_out_ = false;

@@ -75,8 +75,11 @@ Commands view_commands() {
   move("view.later", "Later", "D Right", "Move towards the end of the schedule.", [](W& w) { w.session().pan(kPan, 0); });
   move("view.higher", "Higher addresses", "Up", "Move towards higher addresses.", [](W& w) { w.session().pan(0, kPan); });
   move("view.lower", "Lower addresses", "Down", "Move towards lower addresses.", [](W& w) { w.session().pan(0, -kPan); });
-  table.push_back({"view.reset-layout", "Reset layout", "", "Put all panels where they were at first.",
-                   [](W& w) { w.reset_layout(); }, true});
+  table.push_back({"view.minimap", "Minimap", "M",
+                   "Show the whole plan in a corner of the memory plan, while only a part of it is in view.",
+                   [](W& w) { w.toggle_minimap(); }, true, false, [](const W& w) { return w.minimap_is_on(); }});
+  table.push_back(
+      {"view.reset-layout", "Reset layout", "", "Put all panels where they were at first.", [](W& w) { w.reset_layout(); }});
   return table;
 }
 

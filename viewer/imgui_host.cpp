@@ -147,6 +147,7 @@ void ImGuiHost::build_fonts() {
   io.FontDefault = font(TextSize::body);
   io.FontGlobalScale = static_cast<float>(1 / scale_);
   fonts_changed_ = true;
+  raster_.forget();
 }
 
 void ImGuiHost::queue(const InputEvent& event) {
@@ -245,15 +246,15 @@ const ImDrawData& ImGuiHost::frame(Picture& picture, float width, float height, 
   return *ImGui::GetDrawData();
 }
 
-void ImGuiHost::rasterize_to(const Pixels& target) const {
+const std::vector<PixelBox>& ImGuiHost::rasterize_to(const Pixels& target) {
   make_current();
   unsigned char* data = nullptr;
   AlphaTexture texture;
   ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&data, &texture.width, &texture.height);
   texture.data = data;
-  const Colour c = colours::kCanvas;
-  std::fill(target.data, target.data + static_cast<std::ptrdiff_t>(target.width) * target.height, to_imgui(c));
-  if (const ImDrawData* drawn = ImGui::GetDrawData()) rasterize(*drawn, texture, target);
+  static const ImDrawData nothing;
+  const ImDrawData* drawn = ImGui::GetDrawData();
+  return raster_.draw(drawn != nullptr ? *drawn : nothing, texture, to_imgui(colours::kCanvas), target);
 }
 
 }  // namespace tapedeck::viewer

@@ -5,6 +5,7 @@
 // do this themselves.
 #pragma once
 
+#include <tapedeck/viewer/frame_raster.h>
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/picture.h>
 #include <tapedeck/viewer/raster.h>
@@ -121,8 +122,9 @@ class ImGuiHost {
 
   // Draws one frame of `picture`. The result is valid until the next frame.
   const ImDrawData& frame(Picture& picture, float width, float height, double seconds);
-  // Draws the last frame into memory.
-  void rasterize_to(const Pixels& target) const;
+  // Draws the last frame into memory. If the memory holds the frame that was drawn by the call before, only the parts that
+  // differ are drawn. Returns the parts that were drawn; valid until the next call.
+  const std::vector<PixelBox>& rasterize_to(const Pixels& target);
 
  private:
   void build_fonts();
@@ -132,6 +134,7 @@ class ImGuiHost {
   double scale_ = 1;
   Theme theme_ = theme_in_use();
   bool fonts_changed_ = false;
+  FrameRaster raster_;
   std::deque<InputEvent> queue_;
   Clipboard clipboard_;
   std::string clipboard_text_;

@@ -17,10 +17,6 @@ namespace {
 constexpr int kSub = 16;         // steps per pixel
 constexpr float kFar = 1 << 20;  // vertices are limited to this many pixels, so that products stay below 2^50
 
-struct Clip {
-  int x0, y0, x1, y1;
-};
-
 struct Point {
   std::int64_t x, y;  // in 1/16 of a pixel
 };
@@ -45,14 +41,14 @@ void blend(std::uint32_t* pixel, std::uint32_t colour, std::uint32_t alpha) {
 
 class Painter {
  public:
-  Painter(const ImDrawData& draw_data, const AlphaTexture& texture, const Pixels& target)
-      : origin_(draw_data.DisplayPos), scale_(draw_data.FramebufferScale), texture_(texture), target_(target) {}
+  Painter(const ImDrawData& draw_data, const AlphaTexture& texture, const Pixels& target, const PixelBox& part)
+      : origin_(draw_data.DisplayPos), scale_(draw_data.FramebufferScale), texture_(texture), target_(target), part_(part) {}
 
   void command(const ImDrawList& list, const ImDrawCmd& cmd) {
-    clip_.x0 = clip_edge((cmd.ClipRect.x - origin_.x) * scale_.x, target_.width);
-    clip_.y0 = clip_edge((cmd.ClipRect.y - origin_.y) * scale_.y, target_.height);
-    clip_.x1 = clip_edge((cmd.ClipRect.z - origin_.x) * scale_.x, target_.width);
-    clip_.y1 = clip_edge((cmd.ClipRect.w - origin_.y) * scale_.y, target_.height);
+    clip_.x0 = std::max(clip_edge((cmd.ClipRect.x - origin_.x) * scale_.x, target_.width), part_.x0);
+    clip_.y0 = std::max(clip_edge((cmd.ClipRect.y - origin_.y) * scale_.y, target_.height), part_.y0);
+    clip_.x1 = std::min(clip_edge((cmd.ClipRect.z - origin_.x) * scale_.x, target_.width), part_.x1);
+    clip_.y1 = std::min(clip_edge((cmd.ClipRect.w - origin_.y) * scale_.y, target_.height), part_.y1);
     if (clip_.x0 >= clip_.x1 || clip_.y0 >= clip_.y1) return;
     const ImDrawVert* vertices = list.VtxBuffer.Data + cmd.VtxOffset;
     const ImDrawIdx* index = list.IdxBuffer.Data + cmd.IdxOffset;
@@ -69,6 +65,14 @@ class Painter {
  private:
   static int clip_edge(float x, int size) {
     return std::isfinite(x) ? static_cast<int>(std::lround(std::clamp(x, 0.0f, static_cast<float>(size)))) : 0;
+  }
+
+  // Whether no pixel of the clip can lie between these coordinates, each given as the lowest and the highest; false in doubt.
+  bool misses_clip(float x0, float y0, float x1, float y1) const {
+    return (x1 - origin_.x) * scale_.x + 1 < static_cast<float>(clip_.x0) ||
+           (x0 - origin_.x) * scale_.x - 1 > static_cast<float>(clip_.x1) ||
+           (y1 - origin_.y) * scale_.y + 1 < static_cast<float>(clip_.y0) ||
+           (y0 - origin_.y) * scale_.y - 1 > static_cast<float>(clip_.y1);
   }
 
   bool to_point(const ImVec2& p, Point* out) const {
@@ -108,6 +112,9 @@ class Painter {
     if (a.col != b.col || a.col != c.col || a.col != d.col) return false;
     if (a.pos.y != b.pos.y || b.pos.x != c.pos.x || c.pos.y != d.pos.y || d.pos.x != a.pos.x) return false;
     if (a.uv.y != b.uv.y || b.uv.x != c.uv.x || c.uv.y != d.uv.y || d.uv.x != a.uv.x) return false;
+    if (misses_clip(std::min(a.pos.x, c.pos.x), std::min(a.pos.y, c.pos.y), std::max(a.pos.x, c.pos.x),
+                    std::max(a.pos.y, c.pos.y)))
+      return true;
     Point low, high;
     if (!to_point(a.pos, &low) || !to_point(c.pos, &high)) return true;  // a vertex is not finite: nothing is drawn
     if (low.x > high.x || low.y > high.y) return false;
@@ -148,6 +155,9 @@ class Painter {
   }
 
   void triangle(const ImDrawVert& v0, const ImDrawVert& v1, const ImDrawVert& v2) const {
+    if (misses_clip(std::min({v0.pos.x, v1.pos.x, v2.pos.x}), std::min({v0.pos.y, v1.pos.y, v2.pos.y}),
+                    std::max({v0.pos.x, v1.pos.x, v2.pos.x}), std::max({v0.pos.y, v1.pos.y, v2.pos.y})))
+      return;
     Point p[3];
     const ImDrawVert* v[3] = {&v0, &v1, &v2};
     for (int i = 0; i < 3; ++i)
@@ -237,13 +247,18 @@ class Painter {
   ImVec2 origin_, scale_;
   AlphaTexture texture_;
   Pixels target_;
-  Clip clip_{};
+  PixelBox part_;
+  PixelBox clip_;
 };
 
 }  // namespace
 
 void rasterize(const ImDrawData& draw_data, const AlphaTexture& texture, const Pixels& target) {
-  Painter painter(draw_data, texture, target);
+  rasterize(draw_data, texture, target, {0, 0, target.width, target.height});
+}
+
+void rasterize(const ImDrawData& draw_data, const AlphaTexture& texture, const Pixels& target, const PixelBox& part) {
+  Painter painter(draw_data, texture, target, part);
   for (int n = 0; n < draw_data.CmdListsCount; ++n) {
     const ImDrawList& list = *draw_data.CmdLists[n];
     for (const ImDrawCmd& cmd : list.CmdBuffer) {

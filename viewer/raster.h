@@ -18,6 +18,10 @@ struct Pixels {  // 4 bytes per pixel: red, green, blue, alpha; rows without gap
   int width = 0, height = 0;
 };
 
+struct PixelBox {  // the pixels [x0, x1) x [y0, y1)
+  int x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+};
+
 struct AlphaTexture {  // one byte per texel: the font atlas
   const std::uint8_t* data = nullptr;
   int width = 0, height = 0;
@@ -26,5 +30,7 @@ struct AlphaTexture {  // one byte per texel: the font atlas
 // Blends the triangles over the content of `target`. An opaque target stays opaque. Vertices far outside the target, or not
 // finite, are safe.
 void rasterize(const ImDrawData& draw_data, const AlphaTexture& texture, const Pixels& target);
+// The same for the pixels of `part`, which must lie in the target; the other pixels stay as they are.
+void rasterize(const ImDrawData& draw_data, const AlphaTexture& texture, const Pixels& target, const PixelBox& part);
 
 }  // namespace tapedeck::viewer

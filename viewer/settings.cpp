@@ -71,4 +71,8 @@ std::string own_session_folder() {
   return QFileInfo(user_settings().fileName()).absoluteDir().filePath(QStringLiteral("viewer-sessions")).toStdString();
 }
 
+void remember_minimap(bool on) { user_settings().setValue(QStringLiteral("minimap"), on); }
+
+bool remembered_minimap() { return user_settings().value(QStringLiteral("minimap"), true).toBool(); }
+
 }  // namespace tapedeck::viewer

@@ -1,5 +1,5 @@
-// What the viewer keeps between runs: the recent files, the look, the colours and the axis of the pictures, the layout of the
-// window.
+// What the viewer keeps between runs: the recent files, the look, the colours and the axis of the pictures, the columns of the
+// tables, the layout of the window, whether there is a minimap.
 #pragma once
 
 #include <tapedeck/viewer/model/time_axis.h>
@@ -32,5 +32,8 @@ std::string remembered_columns();  // empty if none are kept
 
 // The folder of sessions of files whose own folder cannot be written. It may not exist.
 std::string own_session_folder();
+
+void remember_minimap(bool on);
+bool remembered_minimap();  // on if nothing is kept
 
 }  // namespace tapedeck::viewer

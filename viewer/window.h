@@ -107,6 +107,8 @@ class MainWindow : public QMainWindow, public Observer {
   void set_colour_by(ColourBy by);
   void set_time_unit(TimeUnit unit);
   bool place_panels(const QByteArray& layout);  // as saveState() gave it; false, and nothing moves, if it is none
+  void toggle_minimap();
+  bool minimap_is_on() const { return as<MemoryPanel>("memory").minimap().is_on(); }
 
   Session& session() { return session_; }
   const Session& session() const { return session_; }

@@ -134,6 +134,7 @@ void MainWindow::restore_layout() {
   restoreGeometry(stored.value(QStringLiteral("geometry")).toByteArray());
   place_panels(stored.value(QStringLiteral("layout")).toByteArray());
   keeper_->restore_columns();
+  memory().turn_minimap(remembered_minimap());
 }
 
 bool MainWindow::place_panels(const QByteArray& layout) {
@@ -201,6 +202,11 @@ void MainWindow::set_colour_by(ColourBy by) {
 void MainWindow::set_time_unit(TimeUnit unit) {
   session_.set_time_unit(unit);
   if (setup_.remember) remember_pictures(session_.colour_by(), session_.time_unit());
+}
+
+void MainWindow::toggle_minimap() {
+  memory().turn_minimap(!minimap_is_on());
+  if (setup_.remember) remember_minimap(minimap_is_on());
 }
 
 void MainWindow::scale_tables(double factor) {

@@ -3,12 +3,18 @@
 //
 //   QT_QPA_PLATFORM=offscreen viewer_bench FILE.tape...
 //   QT_QPA_PLATFORM=offscreen viewer_bench --large FILE...     # does not wait for final plans
+//   QT_QPA_PLATFORM=offscreen viewer_bench --large 25000       # a training step of so many layers: 100,001 nodes
+//   QT_QPA_PLATFORM=offscreen viewer_bench --frames FILE.tape  # the file holds its plan; nothing works in the background
+//
+// --frames counts the time of the UI thread itself, too, so that other programs on the machine hardly change the numbers.
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/tests/viewer/plans.h>
 #include <tapedeck/tests/viewer/watchdog.h>
 #include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtCore/QElapsedTimer>
+#include <QtCore/QTemporaryDir>
 #include <QtGui/QMouseEvent>
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QSlider>
@@ -19,6 +25,7 @@
 #include <exception>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -56,16 +63,39 @@ int drag(MainWindow& window, double seconds) {
   return shown;
 }
 
-std::vector<double> hover_frames(Canvas& canvas) {
-  std::vector<double> times;
+// The milliseconds of a frame: on the clock, and those in which the UI thread worked.
+struct FrameTime {
+  double clock = 0, work = 0;
+};
+
+template <class Frame>
+FrameTime timed(Frame&& frame) {
+  QElapsedTimer clock;
+  clock.start();
+  const double before = Watchdog::thread_ms();
+  frame();
+  const double work = Watchdog::thread_ms() - before;
+  return {ms(clock), work};
+}
+
+FrameTime median(const std::vector<FrameTime>& of) {
+  std::vector<double> clock, work;
+  for (const FrameTime& frame : of) {
+    clock.push_back(frame.clock);
+    work.push_back(frame.work);
+  }
+  return {median(clock), median(work)};
+}
+
+std::vector<FrameTime> hover_frames(Canvas& canvas) {
+  std::vector<FrameTime> times;
   for (int i = 0; i < 60; ++i) {
     const QPointF at(100 + i * 11, 200 + i * 3);
     QMouseEvent move(QEvent::MouseMove, at, canvas.mapToGlobal(at), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
-    QElapsedTimer clock;
-    clock.start();
-    QApplication::sendEvent(&canvas, &move);
-    canvas.repaint();
-    times.push_back(ms(clock));
+    times.push_back(timed([&] {
+      QApplication::sendEvent(&canvas, &move);
+      canvas.repaint();
+    }));
     spin_until([&] { return canvas.settled(); });
   }
   return times;
@@ -78,16 +108,15 @@ void open_file(MainWindow& window, const char* path) {
   if (!error.empty()) throw FileError(error);
 }
 
-std::vector<double> pan_frames(MainWindow& window) {
-  std::vector<double> times;
+std::vector<FrameTime> pan_frames(MainWindow& window) {
+  std::vector<FrameTime> times;
   window.session().zoom(0.5, 1);
   for (int i = 0; i < 40; ++i) {
-    QElapsedTimer clock;
-    clock.start();
-    window.session().pan(i < 20 ? 0.02 : -0.02, 0);
-    window.memory_canvas().repaint();
-    window.curve_canvas().repaint();
-    times.push_back(ms(clock));
+    times.push_back(timed([&] {
+      window.session().pan(i < 20 ? 0.02 : -0.02, 0);
+      window.memory_canvas().repaint();
+      window.curve_canvas().repaint();
+    }));
     spin_until([&] { return window.memory_canvas().settled() && window.curve_canvas().settled(); });
   }
   return times;
@@ -114,7 +143,7 @@ double resident_mb() {
 
 // A shown window, and a clock that has run since before the window was made.
 struct ShownWindow {
-  ShownWindow() {
+  explicit ShownWindow(bool prepares = true) : window({Renderer::soft, "software", false, prepares}) {
     window.resize(1600, 900);
     window.show();
   }
@@ -124,18 +153,35 @@ struct ShownWindow {
     return clock;
   }
   QElapsedTimer clock = started();
-  MainWindow window{{Renderer::soft, "software", false}};
+  MainWindow window;
+};
+
+// A file of its own for a number of layers; it is removed at the end.
+class LargeFile {
+ public:
+  explicit LargeFile(const std::string& name) : path_(name) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) return;
+    folder_ = std::make_unique<QTemporaryDir>();
+    path_ = folder_->filePath(QString::fromStdString(name + ".graph")).toStdString();
+    std::ofstream(path_) << training_graph(std::stoi(name));
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::unique_ptr<QTemporaryDir> folder_;
+  std::string path_;
 };
 
 // A large file: nothing here waits for the final plan, which may take minutes.
-void measure_large(const char* path) {
+void measure_large(const char* name) {
+  const LargeFile file(name);
   ShownWindow measured;
   QElapsedTimer& clock = measured.clock;
   MainWindow& window = measured.window;
   QCoreApplication::processEvents();
   const double shown = ms(clock);
   Watchdog watchdog;
-  open_file(window, path);
+  open_file(window, file.path().c_str());
   const double first = ms(clock);
   for (int turn = 0; turn < 20; ++turn) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
   const double opening = watchdog.longest();
@@ -143,9 +189,38 @@ void measure_large(const char* path) {
   drag(window, 3);
   const double dragging = watchdog.longest();
   const double selecting = select_nodes(window);
-  const double hover = median(hover_frames(window.memory_canvas())), pan = median(pan_frames(window));
-  std::printf("%-28s %7d %8.0f %8.0f %8.1f %8.1f %8.1f %8.1f %8.1f %8.0f\n", path, window.session().model()->nodes(), shown,
+  const double hover = median(hover_frames(window.memory_canvas())).clock, pan = median(pan_frames(window)).clock;
+  std::printf("%-28s %7d %8.0f %8.0f %8.1f %8.1f %8.1f %8.1f %8.1f %8.0f\n", name, window.session().model()->nodes(), shown,
               first, opening, dragging, selecting, hover, pan, resident_mb());
+}
+
+// A file that holds its plan, in a window that plans nothing. The file is opened a second time over itself, because the plan
+// before is destroyed then.
+void measure_frames(const char* path) {
+  ShownWindow measured(false);
+  MainWindow& window = measured.window;
+  spin_until([&] { return window.memory_canvas().settled(); });
+  double longest[2], work[2];
+  for (int time = 0; time < 2; ++time) {
+    Watchdog watchdog;
+    open_file(window, path);
+    spin_until([&] { return !window.opening() && window.memory_canvas().settled() && window.curve_canvas().settled(); });
+    for (int turn = 0; turn < 20; ++turn) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+    longest[time] = watchdog.longest();
+    work[time] = watchdog.longest_work();
+  }
+  const FrameTime hover = median(hover_frames(window.memory_canvas())), pan = median(pan_frames(window));
+  std::printf("%-28s %7d %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %8.0f\n", path, window.session().model()->nodes(),
+              longest[0], work[0], longest[1], work[1], hover.clock, hover.work, pan.clock, pan.work, resident_mb());
+}
+
+int run_frames(char** files) {
+  std::printf("%-28s %7s %19s %19s %19s %19s %8s\n", "file", "nodes", "longest opening", "longest again", "hover", "pan",
+              "resident");
+  std::printf("%-28s %7s %9s %9s %9s %9s %9s %9s %9s %9s %8s\n", "", "", "ms", "of work", "ms", "of work", "ms", "of work",
+              "ms", "of work", "MB");
+  for (; *files != nullptr; ++files) measure_frames(*files);
+  return 0;
 }
 
 int run_large(char** files) {
@@ -175,7 +250,7 @@ void measure(const char* path) {
   window.slider().setValue(377);
   spin_until([&] { return !window.session().solving(); });
   const double after_release = ms(release);
-  const double hover = median(hover_frames(window.memory_canvas()));
+  const double hover = median(hover_frames(window.memory_canvas())).clock;
   std::printf("%-28s %6d %8.0f %8.0f %8.0f %8.1f %8.1f %8.0f %8.1f %8.1f\n", path, window.session().model()->nodes(), first,
               prepared, filled, unprepared / 3.0, shown / 3.0, after_release, hover, watchdog.longest());
 }
@@ -189,6 +264,7 @@ void print_head() {
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--large") == 0) return run_large(argv + 2);
+  if (argc > 1 && std::strcmp(argv[1], "--frames") == 0) return run_frames(argv + 2);
   print_head();
   for (int i = 1; i < argc; ++i) measure(argv[i]);
   return 0;

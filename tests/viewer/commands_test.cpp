@@ -87,6 +87,7 @@ class CommandWindow : public Window {
     text += window.isVisible() ? " visible" : " closed";
     text += " session " + window.keeper().written_path();
     for (const Bookmark& bookmark : window.keeper().bookmarks().all()) text += " bookmark " + bookmark.name;
+    text += window.minimap_is_on() ? " minimap" : "";
     for (const auto* dock : window.findChildren<QDockWidget*>())
       text += " " + dock->objectName().toStdString() + (dock->isHidden() ? " hidden" : " open");
     for (const auto* dialog : window.findChildren<QDialog*>())

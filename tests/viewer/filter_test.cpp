@@ -272,6 +272,21 @@ TEST(Tables, SortingKeepsEqualRowsInOrder) {
   EXPECT_TRUE(natural_less("a", "a1"));
 }
 
+// The thread that makes a plan makes the orders in which tables were shown last.
+TEST(Tables, AnOrderIsMadeOnceAndTheLastOnesAreNoted) {
+  const auto model = made_model(9, 200);
+  const Table& table = model->table(TableId::values);
+  const RowOrder by_bytes{table.layout().column("bytes"), true};
+  EXPECT_EQ(*table.order(by_bytes), table.sorted(by_bytes.column, true));
+  EXPECT_EQ(*table.order({}), table.all_rows());
+  EXPECT_EQ(table.order(by_bytes), table.order(by_bytes));
+  EXPECT_EQ(table.totals_of_all().sums, table.totals(table.all_rows()).sums);
+  for (const int column : {0, 1, 2, 3, 1}) note_order(TableId::parameters, {column, false});
+  std::vector<int> noted;
+  for (const RowOrder& by : noted_orders(TableId::parameters)) noted.push_back(by.column);
+  EXPECT_EQ(noted, (std::vector<int>{1, 3, 2}));
+}
+
 TEST(Tables, CsvHasAllColumnsAndExactNumbers) {
   TableLayout layout{"rows", "row", "rows", "", {{"name", "n", ColumnKind::name, 1}, {"bytes", "b", ColumnKind::bytes, 1}}, {}};
   Table table(layout, 2);

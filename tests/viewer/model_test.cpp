@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <set>
@@ -39,6 +40,21 @@ TEST(PlanModel, WhatIsAliveSumsToTheCurveToTheByte) {
       ASSERT_EQ(roles, made.curve[n]) << "seed " << seed << " node " << n;
     }
   }
+}
+
+TEST(PlanModel, TheLargestThatAreAliveAreTheFirstOfAll) {
+  const PlanModel model = model_of(make_random_plan(3, 120));
+  for (NodeId n = 0; n < model.nodes(); n += 7) {
+    const std::vector<PlanRect> all = model.alive(n), six = model.alive(n, 6);
+    ASSERT_EQ(six.size(), std::min<std::size_t>(6, all.size()));
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) ASSERT_GE(all[i].bytes, all[i + 1].bytes);
+    for (std::size_t i = 0; i < six.size(); ++i) {
+      EXPECT_EQ(six[i].value, all[i].value);
+      EXPECT_EQ(six[i].address, all[i].address);
+    }
+  }
+  EXPECT_EQ(model.alive_at_peak().size(), model.alive(model.peak_node()).size());
+  EXPECT_TRUE(model.alive(model.peak_node(), 0).empty());
 }
 
 TEST(PlanModel, RectanglesNeverOverlapAndStayInside) {

@@ -1,61 +1,16 @@
 // Tests the rasteriser. For every pixel the oracle decides in exact integers whether the pixel's centre is in the triangle.
-#include <tapedeck/viewer/raster.h>
+#include <tapedeck/tests/viewer/raster_scene.h>
 
 #include <gtest/gtest.h>
-#include <imgui.h>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <random>
 #include <vector>
 
 namespace tapedeck::viewer {
 namespace {
-
-constexpr int kWidth = 60, kHeight = 44;
-constexpr std::uint32_t kBlack = 0xff000000u;
-
-// Draw data made by hand: a list of triangles under one clip rectangle.
-class Scene {
- public:
-  explicit Scene(ImVec4 clip = ImVec4(0, 0, kWidth, kHeight)) : list_(std::make_unique<ImDrawList>(nullptr)) {
-    ImDrawCmd cmd;
-    cmd.ClipRect = clip;
-    list_->CmdBuffer.push_back(cmd);
-  }
-  void vertex(float x, float y, ImU32 colour, float u = 0, float v = 0) {
-    ImDrawVert vertex;
-    vertex.pos = ImVec2(x, y);
-    vertex.uv = ImVec2(u, v);
-    vertex.col = colour;
-    list_->IdxBuffer.push_back(static_cast<ImDrawIdx>(list_->VtxBuffer.Size));
-    list_->VtxBuffer.push_back(vertex);
-    list_->CmdBuffer[0].ElemCount++;
-  }
-  void index(int i) {
-    list_->IdxBuffer.push_back(static_cast<ImDrawIdx>(i));
-    list_->CmdBuffer[0].ElemCount++;
-  }
-  ImDrawCmd& command() { return list_->CmdBuffer[0]; }
-  ImDrawList& list() { return *list_; }
-  std::vector<std::uint32_t> draw(float scale = 1, AlphaTexture texture = {}) {
-    std::vector<std::uint32_t> pixels(static_cast<std::size_t>(kWidth) * kHeight, kBlack);
-    ImDrawData data;
-    ImDrawList* lists[] = {list_.get()};
-    data.Valid = true;
-    data.CmdLists = lists;
-    data.CmdListsCount = 1;
-    data.DisplaySize = ImVec2(kWidth, kHeight);
-    data.FramebufferScale = ImVec2(scale, scale);
-    rasterize(data, texture, {pixels.data(), kWidth, kHeight});
-    return pixels;
-  }
-
- private:
-  std::unique_ptr<ImDrawList> list_;
-};
 
 // If a pixel's centre is on the shared edge of two triangles, the pixel belongs to the triangle on the right or below. The
 // function moves the point slightly to decide.

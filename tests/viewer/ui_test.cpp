@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <set>
 
@@ -165,6 +166,29 @@ TEST_F(Window, TheScaleStaysWhenTheBudgetChanges) {
 }
 
 // While the search is still at work, the window shows drafts at once and calls them improving; it does not dim them.
+// The same choices have the same addresses, whatever the budget that led to them.
+TEST_F(Window, AddressesStayWhereThePeakStays) {
+  const auto addresses = [&] {
+    std::vector<std::pair<std::string, std::int64_t>> found;
+    for (const PlanRect& r : window.session().model()->rects())
+      if (r.value != kNone) found.emplace_back(window.session().model()->name_of(r.value), r.address);
+    return found;
+  };
+  std::map<std::int64_t, std::vector<std::pair<std::string, std::int64_t>>> by_peak;
+  const Plan first = window.session().model()->plan();
+  const std::int64_t from = first.keep_all_peak_bytes, to = first.floor_bytes;
+  int again = 0;
+  for (int i = 0; i <= 40; ++i) {
+    window.set_budget({from - (from - to) * ((i * 7) % 41) / 40, -1});  // there and back, as a hand does
+    window.wait_for_plan();
+    const auto [known, fresh] = by_peak.emplace(window.session().model()->plan().peak_bytes, addresses());
+    if (fresh) continue;
+    ++again;
+    ASSERT_EQ(addresses(), known->second) << "budget " << window.session().asked_budget();
+  }
+  EXPECT_GE(again, 5);
+}
+
 TEST_F(Window, ADragShowsPlansWhileTheSearchIsAtWork) {
   window.open(folder.write("long.graph", training_graph(60)));
   ASSERT_TRUE(spin_until([&] { return window.session().model() != nullptr; }));

@@ -1,5 +1,6 @@
 // A large file is opened, its budget dragged and its values selected, while a watchdog looks for work of the UI thread that a
-// person would feel. The bound is far above what the viewer needs, so that a busy machine does not fail the test.
+// person would feel. The bound is far above what the viewer needs, and counts only the time in which the thread worked, so that
+// a busy machine does not fail the test.
 #include <tapedeck/tests/viewer/ui_window.h>
 #include <tapedeck/tests/viewer/watchdog.h>
 
@@ -10,11 +11,12 @@ namespace {
 
 // Milliseconds. Work of seconds is to be found, on machines of any speed, and under sanitizers.
 #ifdef TAPEDECK_SANITIZED
-constexpr double kBound = 1000;
+constexpr double kBound = 500;
 #else
-constexpr double kBound = 250;
+constexpr double kBound = 100;
 #endif
-constexpr int kLayers = 5000;  // 20,001 nodes
+constexpr double kMostWait = 4000;  // on the clock: a thread that waits for a plan would wait longer
+constexpr int kLayers = 5000;       // 20,001 nodes
 
 void spin_for(int ms) {
   QElapsedTimer clock;
@@ -54,10 +56,10 @@ TEST(Responsive, ALargeFileNeverBlocksTheUiThreadForLong) {
   const auto step = [&](const char* name, const auto& work) {
     watchdog.restart();
     work();
-    std::printf("%s: the longest block is %.0f ms\n", name, watchdog.longest());
-    EXPECT_LE(watchdog.blocks(), 1) << name << ": blocks of more than " << kBound << " ms; the longest has "
-                                    << watchdog.longest() << " ms";
-    EXPECT_LT(watchdog.longest(), 4 * kBound) << name;
+    std::printf("%s: the longest block is %.0f ms of work\n", name, watchdog.longest_work());
+    EXPECT_EQ(watchdog.blocks(), 0) << name << ": blocks of more than " << kBound << " ms of work; the longest has "
+                                    << watchdog.longest_work() << " ms";
+    EXPECT_LT(watchdog.longest(), kMostWait) << name;
   };
   step("opening", [&] {
     window.start_opening(path);

@@ -35,5 +35,8 @@ struct LodFrame {
 // `view.time` are positions on `axis`. Cost: O(rects + pixels covered). Sizes below one pixel give an empty frame.
 LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::int32_t width, std::int32_t height,
                   const TimeAxis& axis = {});
+// The same into a frame that is there already. A picture that moves with the hand uses the memory of the frame before.
+void make_lod(std::span<const PlanRect> rects, const PlanView& view, std::int32_t width, std::int32_t height,
+              const TimeAxis& axis, LodFrame* frame);
 
 }  // namespace tapedeck::viewer

@@ -7,6 +7,7 @@
 #include <tapedeck/viewer/model/plan_model.h>
 
 #include <tapedeck/capture/explain/memory_map.h>
+#include <tapedeck/viewer/model/release_later.h>
 #include <tapedeck/viewer/model/same_step.h>
 #include <tapedeck/viewer/model/tables.h>
 
@@ -58,11 +59,12 @@ RoleClass role_of(const Plan& plan, ValueId v) { return static_cast<RoleClass>(m
 struct PlanModel::Later {
   std::shared_ptr<const CostModel> costs;
   std::vector<Wish> wishes;
-  std::once_flag values_once, nodes_once, axis_once, table_once[kTableCount];
+  std::once_flag values_once, nodes_once, alive_once, axis_once, table_once[kTableCount];
   std::optional<ValueIndex> values;
   std::optional<NodesByValue> nodes;
   std::shared_ptr<const TimeAxis> by_node = std::make_shared<const TimeAxis>(), by_us;
   std::optional<Table> tables[kTableCount];
+  std::vector<PlanRect> alive_at_peak;
 };
 
 PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve, std::shared_ptr<const CostModel> costs,
@@ -84,10 +86,14 @@ PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t>
 
 std::shared_ptr<const PlanModel> PlanModel::of(Plan plan, std::shared_ptr<const CostModel> costs, std::vector<Wish> wishes) {
   auto shared = std::make_shared<const Plan>(std::move(plan));
-  auto model = std::make_shared<const PlanModel>(shared, live_bytes(*shared), std::move(costs), std::move(wishes));
-  for (int id = 0; id < kTableCount; ++id) model->table(static_cast<TableId>(id));
+  auto model = std::make_unique<const PlanModel>(shared, live_bytes(*shared), std::move(costs), std::move(wishes));
+  for (int id = 0; id < kTableCount; ++id) {
+    const Table& table = model->table(static_cast<TableId>(id));
+    for (const RowOrder& by : noted_orders(static_cast<TableId>(id))) table.order(by);
+  }
   model->nodes_by_value();
-  return model;
+  model->alive_at_peak();
+  return released_later(std::move(model));
 }
 
 const ValueIndex& PlanModel::values() const {
@@ -232,22 +238,37 @@ std::vector<PlanRect> PlanModel::rects_of(ValueId v) const {
   return found;
 }
 
-std::vector<PlanRect> PlanModel::alive(NodeId n) const {
-  std::vector<PlanRect> found;
+const std::vector<PlanRect>& PlanModel::alive_at_peak() const {
+  std::call_once(later_->alive_once, [&] {
+    if (peak_node_ != kNone) later_->alive_at_peak = alive(peak_node_);
+  });
+  return later_->alive_at_peak;
+}
+
+std::vector<PlanRect> PlanModel::alive(NodeId n, std::size_t most) const {
+  std::vector<std::int32_t> found;
   std::int64_t drawn_to = 0;
-  for (const PlanRect& rect : rects_) {
+  for (std::size_t i = 0; i < rects_.size(); ++i) {
+    const PlanRect& rect = rects_[i];
     if (n < rect.begin || n >= rect.end) continue;
     if (rect.address < external_bytes_) {
       if (rect.address < drawn_to) {
-        if (!found.empty() && found.back().address == rect.address && found.back().bytes == rect.bytes) found.back() = rect;
+        // A later user of a whole buffer takes the place of the first.
+        if (!found.empty() && rects_[at(found.back())].address == rect.address && rects_[at(found.back())].bytes == rect.bytes)
+          found.back() = static_cast<std::int32_t>(i);
         continue;
       }
       drawn_to = rect.address + rect.bytes;
     }
-    found.push_back(rect);
+    found.push_back(static_cast<std::int32_t>(i));
   }
-  std::stable_sort(found.begin(), found.end(), [](const PlanRect& a, const PlanRect& b) { return a.bytes > b.bytes; });
-  return found;
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  std::partial_sort(found.begin(), end, found.end(), [&](std::int32_t a, std::int32_t b) {
+    return std::pair(-rects_[at(a)].bytes, a) < std::pair(-rects_[at(b)].bytes, b);
+  });
+  std::vector<PlanRect> largest;
+  for (auto i = found.begin(); i != end; ++i) largest.push_back(rects_[at(*i)]);
+  return largest;
 }
 
 PlanView PlanModel::home() const {

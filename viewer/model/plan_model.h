@@ -46,7 +46,8 @@ class PlanModel {
   // estimates.
   PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve, std::shared_ptr<const CostModel> costs = {},
             std::vector<Wish> wishes = {});
-  // The value log and the tables are made here too, so that the UI thread does not have to make them.
+  // The value log, the tables and the orders that tables are shown in are made here too, so that the UI thread does not have to
+  // make them. Another thread destroys the model, whoever drops the last reference (release_later.h).
   static std::shared_ptr<const PlanModel> of(Plan plan, std::shared_ptr<const CostModel> costs = {},
                                              std::vector<Wish> wishes = {});
 
@@ -77,8 +78,11 @@ class PlanModel {
   std::shared_ptr<const TimeAxis> time_axis(TimeUnit unit) const;
   const CostModel* costs() const;  // that the plan was made with; null: estimates
 
-  // The rectangles alive while node n runs, largest first.
-  std::vector<PlanRect> alive(NodeId n) const;
+  // The rectangles alive while node n runs, largest first; at most the first `most` of them. Cost: O(rectangles), and sorting
+  // those that are returned.
+  std::vector<PlanRect> alive(NodeId n, std::size_t most = kAll) const;
+  static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
+  const std::vector<PlanRect>& alive_at_peak() const;  // made once, as the tables; empty if the graph has no nodes
   // The view of the whole plan. It reaches above the peak of keeping everything, so that a smaller plan looks smaller.
   PlanView home() const;
   // The view of a value's rectangles and their surroundings.

@@ -2,6 +2,7 @@
 // new plan has new ids, so show() finds the old selection again by the name of its value.
 #include <tapedeck/viewer/model/session.h>
 
+#include <tapedeck/viewer/model/release_later.h>
 #include <tapedeck/viewer/model/same_step.h>
 
 #include <algorithm>
@@ -82,7 +83,7 @@ void Session::close() {
   groups_.reset();
   colours_.reset();
   keep_all_.reset();
-  document_.reset();
+  release_later(std::exchange(document_, nullptr));
   planning_ = Planning::done;
   asked_budget_ = -1;
   wishes_.clear();

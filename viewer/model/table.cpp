@@ -6,6 +6,8 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <ostream>
 
@@ -55,7 +57,31 @@ void note_first(std::vector<std::int32_t>* index, std::int32_t at, std::int32_t 
   if ((*index)[at] == kNone) (*index)[at] = row;
 }
 
+constexpr std::size_t kMostNoted = 3;
+
+struct NotedOrders {
+  std::mutex mutex;
+  std::vector<RowOrder> of[kTableCount];  // the last one first
+};
+NotedOrders& noted() {
+  static NotedOrders orders;
+  return orders;
+}
+
 }  // namespace
+
+void note_order(TableId table, RowOrder by) {
+  std::lock_guard lock(noted().mutex);
+  std::vector<RowOrder>& orders = noted().of[static_cast<int>(table)];
+  std::erase_if(orders, [&](const RowOrder& o) { return !(o < by) && !(by < o); });
+  orders.insert(orders.begin(), by);
+  if (orders.size() > kMostNoted) orders.pop_back();
+}
+
+std::vector<RowOrder> noted_orders(TableId table) {
+  std::lock_guard lock(noted().mutex);
+  return noted().of[static_cast<int>(table)];
+}
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
@@ -89,8 +115,15 @@ int TableLayout::flag(std::string_view word) const {
   return found == flags.end() ? -1 : static_cast<int>(found - flags.begin());
 }
 
+// Under a lock, because the UI thread and the thread of a plan may ask at once.
+struct Table::Orders {
+  std::mutex mutex;
+  std::map<RowOrder, std::shared_ptr<const std::vector<std::int32_t>>> made;
+};
+
 Table::Table(const TableLayout& layout, std::int32_t rows)
     : layout_(&layout),
+      orders_(std::make_shared<Orders>()),
       cells_(layout.columns.size()),
       flags_(layout.flags.size(), std::vector<char>(static_cast<std::size_t>(rows))),
       ids_(static_cast<std::size_t>(rows)) {
@@ -126,6 +159,20 @@ void Table::finish() {
     note_first(&by_node_, ids_[row].node, row);
     note_first(&by_entry_, ids_[row].entry, row);
   }
+  renew_orders();
+}
+
+void Table::renew_orders() {
+  orders_ = std::make_shared<Orders>();
+  totals_of_all_ = totals(*order({}));
+}
+
+std::shared_ptr<const std::vector<std::int32_t>> Table::order(RowOrder by) const {
+  std::lock_guard lock(orders_->mutex);
+  auto& made = orders_->made[by];
+  if (!made)
+    made = std::make_shared<const std::vector<std::int32_t>>(by.column < 0 ? all_rows() : sorted(by.column, by.descending));
+  return made;
 }
 
 std::string Table::shown(int column, std::int32_t row) const {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,18 @@ struct Totals {
   std::vector<double> sums;  // by column; 0 for columns that are not summed
 };
 
+// How rows are ordered.
+struct RowOrder {
+  int column = -1;
+  bool descending = false;
+  bool operator<(const RowOrder& o) const { return column != o.column ? column < o.column : descending < o.descending; }
+};
+
+// The orders in which tables were shown last: the thread that makes a plan makes the orders of its tables, too. Any thread may
+// call these functions.
+void note_order(TableId table, RowOrder by);
+std::vector<RowOrder> noted_orders(TableId table);
+
 class Table {
  public:
   static constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
@@ -72,7 +85,8 @@ class Table {
   void set_number(int column, std::int32_t row, double number) { cells_[column].numbers[row] = number; }
   void set_flag(int flag, std::int32_t row) { flags_[flag][row] = 1; }
   void set_ids(std::int32_t row, const RowIds& ids) { ids_[row] = ids; }
-  void finish();  // REQUIRES: every cell of a text column was set
+  void finish();        // REQUIRES: every cell of a text column was set
+  void renew_orders();  // after numbers of a finished table changed: its orders and totals are its own, and made anew
 
   // ---- reading ----
   const TableLayout& layout() const { return *layout_; }
@@ -85,9 +99,12 @@ class Table {
   std::int32_t row_of_node(NodeId n) const;               // kNone if no row stands for it
   std::int32_t row_of_entry(std::int32_t entry) const;    // the first such row; kNone if there is none
 
-  // All rows in the order of a column. Equal cells keep their order, and cells without a number come last.
-  std::vector<std::int32_t> sorted(int column, bool descending) const;
+  // All rows in the order of a column; column -1: in their own order. Equal cells keep their order, and cells without a number
+  // come last. An order is made once. Any thread may call it.
+  std::shared_ptr<const std::vector<std::int32_t>> order(RowOrder by) const;
+  std::vector<std::int32_t> sorted(int column, bool descending) const;  // as order(), made now
   Totals totals(std::span<const std::int32_t> rows) const;
+  const Totals& totals_of_all() const { return totals_of_all_; }
   // "3 values · 1.50 KiB · 12.0 us".
   std::string totals_text(const Totals& totals) const;
   // A line of keys, then a line for each row; all columns, and numbers in full. A text with a comma, a quote or a line end is
@@ -115,7 +132,10 @@ class Table {
   std::vector<double> ranks(int column) const;
   std::string_view lower_text(int column, std::size_t text) const;
 
+  struct Orders;
   const TableLayout* layout_;
+  Totals totals_of_all_;
+  std::shared_ptr<Orders> orders_;
   std::vector<Cells> cells_;              // by column
   std::vector<std::vector<char>> flags_;  // by flag and row
   std::vector<RowIds> ids_;

@@ -272,6 +272,7 @@ Table with_measured(const Table& nodes, const std::vector<double>& us) {
   Table table = nodes;
   const int column = nodes.layout().column("measured");
   for (std::int32_t row = 0; row < table.rows(); ++row) table.set_number(column, row, us[at(table.ids(row).node)]);
+  table.renew_orders();
   return table;
 }
 

@@ -84,11 +84,13 @@ void draw_curve(const Plot& plot, const PlanModel& model, const PlanColours& col
   const double end_of_step = plot.axis ? plot.axis->at(model.nodes()) : model.nodes();
   const auto is_past_the_end = [&](int column) { return plot.across_at(plot.x0 + static_cast<float>(column)) >= end_of_step; };
   float previous_top = -1;
-  for (int c = 0; c < columns;) {
-    if (is_past_the_end(c)) break;
-    const NodeId n = highest(plot, model, c);
+  int c = 0;
+  const auto highest_in = [&](int column) { return is_past_the_end(column) ? kNone : highest(plot, model, column); };
+  for (NodeId n = highest_in(0), next = n; n != kNone; n = next) {
     int end = c + 1;
-    while (end < columns && highest(plot, model, end) == n && !is_past_the_end(end)) ++end;
+    for (; end < columns; ++end)
+      if ((next = highest_in(end)) != n) break;
+    if (end == columns) next = kNone;
     const float x0 = plot.x0 + static_cast<float>(c), x1 = plot.x0 + static_cast<float>(end);
     draw_node(plot, colours, n, x0, x1);
     const float top = std::round(plot.y_of(static_cast<double>(model.curve()[n])));

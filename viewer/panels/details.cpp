@@ -25,7 +25,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr std::size_t kLinesAtOnce = 48;  // of the list of what is alive; a document lays out so many in about 3 ms
+constexpr std::size_t kLinesAtOnce = 24;  // of the list of what is alive; a document lays out so many in about 2 ms
 
 std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 
@@ -210,6 +210,8 @@ std::string plan_html(const Session& session) {
   return html;
 }
 
+bool end_is_near(const QScrollBar& bar) { return bar.maximum() - bar.value() <= 2 * bar.pageStep(); }
+
 }  // namespace
 
 DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(parent), session_(session) {
@@ -224,7 +226,14 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
             else
               session_.select_node(id);
           }));
+  more_.setSingleShot(true);
   connect(&more_, &QTimer::timeout, this, guarded(this, [this] { add_lines(); }));
+  // More of the list is written once the end of the text is nearly in view.
+  const auto read_on = [this] {
+    if (listed_ < alive_.size() && end_is_near(*verticalScrollBar())) more_.start(0);
+  };
+  connect(verticalScrollBar(), &QScrollBar::valueChanged, this, guarded(this, read_on));
+  connect(verticalScrollBar(), &QScrollBar::rangeChanged, this, guarded(this, read_on));
   session_.attach(this);
   fill();
 }
@@ -246,6 +255,7 @@ void DetailsPanel::closed() {
   task_.cancel();
   help_ = {};
   asked_model_ = 0;
+  alive_.clear();
   clear();
 }
 
@@ -325,7 +335,6 @@ void DetailsPanel::add_lines() {
     at.insertHtml(QString::fromStdString(alive_lines(*session_.model(), std::span(alive_).subspan(listed_, end - listed_))));
   }
   listed_ = end;
-  if (listed_ == alive_.size()) more_.stop();
 }
 
 void DetailsPanel::fill() {
@@ -333,6 +342,7 @@ void DetailsPanel::fill() {
   const Selection& now = session_.selection();
   if (model == nullptr) {
     shown_model_ = 0;
+    alive_.clear();
     return clear();
   }
   ask_for_help();
@@ -348,14 +358,11 @@ void DetailsPanel::fill() {
   listed_ = kLinesAtOnce;
   const bool is_plan = html.empty();
   if (is_plan) html = plan_html(session_);
-  if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive(model->peak_node());
+  if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive_at_peak();
   if (!is_plan && shows_peak()) html += help_html();
   if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
   setHtml(QString::fromStdString(html));
-  if (listed_ < alive_.size())
-    more_.start(0);
-  else
-    more_.stop();
+  if (listed_ >= alive_.size() || !end_is_near(*verticalScrollBar())) more_.stop();
 }
 
 }  // namespace tapedeck::viewer

@@ -37,8 +37,9 @@ void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
   scale_ = scale;
   model_ = model.serial();
   if (same) return;
-  lod_ = make_lod(model.rects(), {plot.across, plot.up}, static_cast<std::int32_t>(plot.width() * scale),
-                  static_cast<std::int32_t>(plot.height() * scale), plot.axis ? *plot.axis : TimeAxis());
+  static const TimeAxis nodes;
+  make_lod(model.rects(), {plot.across, plot.up}, static_cast<std::int32_t>(plot.width() * scale),
+           static_cast<std::int32_t>(plot.height() * scale), plot.axis ? *plot.axis : nodes, &lod_);
 }
 
 void MemoryPlot::draw_rect(const PlanModel& model, const PlanColours& colours, const LodRect& r, float pixel) const {
@@ -153,8 +154,8 @@ void MemoryPanel::draw(float width, float height) {
   y += draw_infeasible(12, y + 2, width - 24, plan);
   plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address,
                     session_.time_axis());
-  const bool on_budget = budget_.update(plot_, session_);
-  if (on_budget)
+  const bool mouse_is_taken = minimap_.update(plot_, session_) || budget_.update(plot_, session_);
+  if (mouse_is_taken)
     navigation_.rest();
   else
     navigation_.update(plot_, session_, true);
@@ -173,7 +174,8 @@ void MemoryPanel::draw(float width, float height) {
   band(0, static_cast<double>(model.external_bytes()), "external");
   band(static_cast<double>(model.external_bytes()), static_cast<double>(model.extent()), "arena");
   draw_solving(plot_, session_);
-  if (on_budget) return;
+  minimap_.draw(session_);
+  if (mouse_is_taken) return;
 
   const LodRect* hit = picture_.hit(ImGui::GetIO().MousePos);
   const PlanRect* rect = hit != nullptr ? &model.rects()[hit->rect] : nullptr;
@@ -198,6 +200,11 @@ void MemoryPanel::draw(float width, float height) {
     session_.select_value(rect->value);
   else if (navigation_.clicked)
     session_.select_node(rect->node);
+}
+
+void MemoryPanel::turn_minimap(bool on) {
+  minimap_.turn(on);
+  repaint();
 }
 
 std::optional<ImVec2> MemoryPanel::place_of(ValueId v) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/viewer/panels/chain_marks.h>
+#include <tapedeck/viewer/panels/minimap.h>
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <optional>
@@ -28,19 +29,22 @@ class MemoryPlot {
   ChainMarks chain_;
 };
 
-// The panel: the plot with axes, legend, tooltip and navigation.
+// The panel: the plot with axes, legend, tooltip, navigation and the minimap.
 class MemoryPanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
   // The place of a value on the canvas in the last frame, in units, for tests.
   std::optional<ImVec2> place_of(ValueId v) const;
+  const Minimap& minimap() const { return minimap_; }
+  void turn_minimap(bool on);
 
  private:
   Plot plot_;
   MemoryPlot picture_;
   Navigation navigation_;
   BudgetHandle budget_;
+  Minimap minimap_;
   bool hovers_ = false;  // the mouse was in the plot in the last frame
 };
 

@@ -132,28 +132,51 @@ void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what) {
   list()->AddRectFilled(ImVec2(plot.x0 - 1, plot.y0), ImVec2(plot.x0, plot.y1), to_imgui(colours::kFrame));
 }
 
-void draw_time_axis(const Plot& plot, const PlanModel& model) {
-  const Graph& graph = model.graph();
-  const NodeId nodes = graph.node_count();
-  const float strip = plot.y1 + 3;
-  // The strip shows runs of nodes of one phase, cut to the view. Clones form runs of their own.
+namespace {
+
+// A run of nodes of one phase on the strip below a plot; clones form runs of their own.
+struct PhaseRun {
+  int kind;
+  float x0, x1;
+};
+
+constexpr int kCloneKind = 3;
+
+// The runs in view, at whole units. Where several runs begin at one unit, the last of them is seen. Cost: O(width), however
+// many runs there are.
+std::vector<PhaseRun> phase_runs(const Plot& plot, const Graph& graph) {
   const auto kind_of = [&](NodeId n) {
     const Origin& origin = graph.nodes[n].origin;
-    return origin.clone ? 3 : static_cast<int>(origin.phase);
+    return origin.clone ? kCloneKind : static_cast<int>(origin.phase);
   };
-  const double last = plot.node_of(plot.across.high);
-  NodeId n = std::clamp(static_cast<NodeId>(plot.node_of(plot.across.low)), 0, nodes);
-  while (n < nodes && n < last) {
+  std::vector<PhaseRun> runs;
+  const NodeId nodes = graph.node_count(), first = std::clamp(static_cast<NodeId>(plot.node_of(plot.across.low)), 0, nodes);
+  if (first >= nodes) return runs;
+  const float begin = std::max(std::round(plot.x_of(first)), plot.x0);
+  const float end = std::min(std::max(std::round(plot.x_of(nodes)), std::round(plot.x_of(nodes - 1)) + 1), plot.x1);
+  NodeId n = first;
+  for (float x = begin; x < end; ++x) {
+    // The last node that begins at or before this unit.
+    n = std::clamp(static_cast<NodeId>(plot.node_at(x + 0.5f)), n, nodes - 1);
+    while (n + 1 < nodes && std::round(plot.x_of(n + 1)) <= x) ++n;
+    while (n > first && std::round(plot.x_of(n)) > x) --n;
     const int kind = kind_of(n);
-    NodeId end = n;
-    while (end < nodes && end < last && kind_of(end) == kind) ++end;
-    const float a = std::max(std::round(plot.x_of(n)), plot.x0),
-                b = std::min(std::max(std::round(plot.x_of(end)), a + 1), plot.x1);
-    list()->AddRectFilled(ImVec2(a, strip), ImVec2(b, strip + 14), to_imgui(phase_colour(kind)));
-    const char* name = kind == 3 ? "recompute" : phase_name(static_cast<Phase>(kind));
+    if (runs.empty() || runs.back().kind != kind) runs.push_back({kind, x, x});
+    runs.back().x1 = x + 1;
+  }
+  return runs;
+}
+
+}  // namespace
+
+void draw_time_axis(const Plot& plot, const PlanModel& model) {
+  const NodeId nodes = model.graph().node_count();
+  const float strip = plot.y1 + 3;
+  for (const PhaseRun& run : phase_runs(plot, model.graph())) {
+    list()->AddRectFilled(ImVec2(run.x0, strip), ImVec2(run.x1, strip + 14), to_imgui(phase_colour(run.kind)));
+    const char* name = run.kind == kCloneKind ? "recompute" : phase_name(static_cast<Phase>(run.kind));
     const float wide = text_width(TextSize::small, name);
-    if (wide + 8 < b - a) draw_text(TextSize::small, (a + b - wide) / 2, strip + 1, colours::kText, name);
-    n = end;
+    if (wide + 8 < run.x1 - run.x0) draw_text(TextSize::small, (run.x0 + run.x1 - wide) / 2, strip + 1, colours::kText, name);
   }
   const int most = std::max(2, static_cast<int>(plot.width() / 70));
   std::string what = "node";
@@ -341,9 +364,7 @@ void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) 
     if (bytes > 0) ImGui::TextDisabled("%s  %s", layer.name.c_str(), human_bytes(bytes).c_str());
   }
   ImGui::Separator();
-  int shown = 0;
-  for (const PlanRect& rect : model.alive(n)) {
-    if (shown++ == 6) break;
+  for (const PlanRect& rect : model.alive(n, 6)) {
     const std::string name = rect.value == kNone ? std::string("workspace") : model.name_of(rect.value);
     ImGui::Text("%s  %s", human_bytes(rect.bytes).c_str(), name.c_str());
   }

@@ -9,6 +9,7 @@
 #include <tapedeck/viewer/panels/filter_field.h>
 #include <tapedeck/viewer/panels/table_rows.h>
 
+#include <QtCore/QElapsedTimer>
 #include <QtCore/QItemSelectionModel>
 #include <QtGui/QClipboard>
 #include <QtGui/QGuiApplication>
@@ -46,7 +47,10 @@ class Cutter : public QStyledItemDelegate {
   const TableLayout& layout_;
 };
 
-// A tree view copies one cell by itself; this one copies what the panel says. It also says when the mouse leaves.
+constexpr int kManyRows = 20000;
+
+// A tree view copies one cell by itself; this one copies what the panel says. It also says when the mouse leaves. Views of many
+// rows take turns when they lay them out, a pass of the event loop each.
 class View : public QTreeView {
  public:
   View(std::function<void()> copy, std::function<void()> left) : copy_(std::move(copy)), left_(std::move(left)) {}
@@ -55,6 +59,14 @@ class View : public QTreeView {
   bool viewportEvent(QEvent* event) override {
     if (event->type() == QEvent::Leave) left_();
     return QTreeView::viewportEvent(event);
+  }
+  // The layout that a new plan needs is made in a timer of the base class, which comes again until it is handled.
+  void timerEvent(QTimerEvent* event) override {
+    static QElapsedTimer since_turn;
+    const bool many = model() != nullptr && model()->rowCount() > kManyRows;
+    if (many && since_turn.isValid() && since_turn.nsecsElapsed() < 500000) return;
+    QTreeView::timerEvent(event);
+    if (many) since_turn.start();
   }
   void keyPressEvent(QKeyEvent* event) override {
     if (!event->matches(QKeySequence::Copy)) return QTreeView::keyPressEvent(event);
@@ -225,8 +237,9 @@ std::vector<std::int32_t> TablePanel::selected_rows() const {
 void TablePanel::show_totals() {
   const Table* table = rows_->table();
   if (table == nullptr) return totals_->clear();
-  std::string text = table->totals_text(table->totals(rows_->rows()));
-  if (rows_->rowCount() < table->rows()) text += ", of " + table->totals_text(table->totals(table->all_rows()));
+  const std::string all = table->totals_text(table->totals_of_all());
+  std::string text = rows_->shows_all() ? all : table->totals_text(table->totals(rows_->rows()));
+  if (rows_->rowCount() < table->rows()) text += ", of " + all;
   if (const std::vector<std::int32_t> selected = selected_rows(); !selected.empty())
     text += "\nselected: " + table->totals_text(table->totals(selected));
   if (table->rows() == 0) text = table->layout().empty;

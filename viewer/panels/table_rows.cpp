@@ -44,34 +44,33 @@ void TableRows::take(const std::vector<double>& measured_us) {
   measured_us_ = measured_us;
   measured_.reset();
   if (model_ && !measured_us.empty()) measured_ = with_measured(model_->table(id_), measured_us);
-  order_.clear();
 }
 
 void TableRows::sort(int column, Qt::SortOrder order) {
   beginResetModel();
-  sorted_by_ = column;
-  descending_ = order == Qt::DescendingOrder;
-  order_.clear();
+  by_ = {column, order == Qt::DescendingOrder};
+  note_order(id_, by_);
   arrange();
   endResetModel();
 }
 
 void TableRows::arrange() {
-  rows_.clear();
+  order_.reset();
+  rows_.reset();
   place_of_.clear();
   const Table* shown = table();
   if (shown == nullptr) return;
-  if (order_.empty()) order_ = sorted_by_ < 0 ? shown->all_rows() : shown->sorted(sorted_by_, descending_);
-  rows_ = filter_.kept(*shown, order_);
+  order_ = rows_ = shown->order(by_);
+  if (!filter_.empty()) rows_ = std::make_shared<const std::vector<std::int32_t>>(filter_.kept(*shown, *order_));
   place_of_.assign(static_cast<std::size_t>(shown->rows()), -1);
-  for (std::size_t i = 0; i < rows_.size(); ++i) place_of_[rows_[i]] = static_cast<int>(i);
+  for (std::size_t i = 0; i < rows_->size(); ++i) place_of_[(*rows_)[i]] = static_cast<int>(i);
 }
 
 int TableRows::place_of(std::int32_t row) const {
   return row >= 0 && row < static_cast<std::int32_t>(place_of_.size()) ? place_of_[row] : -1;
 }
 
-int TableRows::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
+int TableRows::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows().size()); }
 int TableRows::columnCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(layout_.columns.size());
 }
@@ -88,7 +87,7 @@ QVariant TableRows::headerData(int section, Qt::Orientation orientation, int rol
 QVariant TableRows::data(const QModelIndex& index, int role) const {
   const Table* shown = table();
   if (shown == nullptr || !index.isValid() || index.row() >= rowCount()) return {};
-  const std::int32_t row = rows_[index.row()];
+  const std::int32_t row = (*rows_)[index.row()];
   const Column& column = layout_.columns[index.column()];
   if (role == Qt::DisplayRole) return QString::fromStdString(shown->shown(index.column(), row));
   if (role == Qt::TextAlignmentRole) return alignment(column.kind);

@@ -20,9 +20,19 @@ class TableRows : public QAbstractTableModel {
   // A null model: no rows. `measured_us` is by node, for the table of nodes; empty: nothing was measured.
   void show(std::shared_ptr<const PlanModel> model, const Filter& filter, const std::vector<double>& measured_us = {});
   const Table* table() const { return measured_ ? &*measured_ : model_ ? &model_->table(id_) : nullptr; }
-  const std::vector<std::int32_t>& rows() const { return rows_; }  // of the table, in the order in which they are shown
-  int place_of(std::int32_t row) const;                            // where a row of the table is shown; -1 if it is not
+  // Of the table, in the order in which they are shown.
+  const std::vector<std::int32_t>& rows() const { return rows_ ? *rows_ : nothing_; }
+  bool shows_all() const { return rows_ == order_; }  // no filter hides a row
+  int place_of(std::int32_t row) const;               // where a row of the table is shown; -1 if it is not
 
+  // A view asks for the index and the flags of every row when it lays the rows out, so these functions do nothing else.
+  QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override {
+    return parent.isValid() || !in_range(row, column) ? QModelIndex() : createIndex(row, column);
+  }
+  Qt::ItemFlags flags(const QModelIndex& index) const override {
+    if (!index.isValid()) return Qt::NoItemFlags;
+    return Qt::ItemIsSelectable | Qt::ItemIsEnabled | Qt::ItemNeverHasChildren;
+  }
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
@@ -31,6 +41,10 @@ class TableRows : public QAbstractTableModel {
 
  private:
   void take(const std::vector<double>& measured_us);
+  bool in_range(int row, int column) const {
+    return row >= 0 && column >= 0 && static_cast<std::size_t>(row) < rows().size() &&
+           static_cast<std::size_t>(column) < layout_.columns.size();
+  }
   void arrange();
 
   TableId id_;
@@ -39,11 +53,12 @@ class TableRows : public QAbstractTableModel {
   std::vector<double> measured_us_;
   std::optional<Table> measured_;  // in place of the table of the model
   Filter filter_;
-  int sorted_by_ = -1;
-  bool descending_ = false;
-  std::vector<std::int32_t> order_;  // all rows of the table
-  std::vector<std::int32_t> rows_;   // those that pass
-  std::vector<int> place_of_;        // by row of the table
+  RowOrder by_;
+  using Rows = std::shared_ptr<const std::vector<std::int32_t>>;
+  Rows order_;  // all rows of the table; null: there is no table
+  Rows rows_;   // those that pass
+  const std::vector<std::int32_t> nothing_;
+  std::vector<int> place_of_;  // by row of the table
 };
 
 }  // namespace tapedeck::viewer
