@@ -25,7 +25,7 @@ namespace tapedeck::viewer {
 namespace {
 
 constexpr std::pair<const char*, const char*> kMenus[] = {
-    {"file", "&File"},     {"edit", "&Edit"}, {"view", "&View"},           {"panel", "&Panels"}, {"budget", "&Budget"},
+    {"file", "&File"},     {"edit", "&Edit"}, {"view", "&View"},          {"panel", "&Panels"}, {"budget", "&Budget"},
     {"replay", "&Replay"}, {"go", "&Go"},     {"bookmark", "Book&marks"}, {"help", "&Help"}};
 
 bool is_arrow(int key) { return key >= Qt::Key_Left && key <= Qt::Key_Down; }

@@ -132,10 +132,10 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {
-          "--shot",  "--size",   "--panel",   "--budget",  "--renderer",   "--compare", "--run",     "--costs",    "--theme",
-          "--scale", "--export", "--profile", "--session", "--no-session", "--help",    "--version", "--commands", "-platform",
-          "-style"};
+      static const std::vector<std::string> known = {"--shot",    "--size",     "--panel",   "--budget",     "--renderer",
+                                                     "--compare", "--run",      "--costs",   "--theme",      "--scale",
+                                                     "--export",  "--profile",  "--session", "--no-session", "--help",
+                                                     "--version", "--commands", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");

@@ -37,7 +37,8 @@ SavedPlace place_of(const Session& session) {
   if (session.model() == nullptr) return place;
   const PlanModel& model = *session.model();
   const Selection& selection = session.selection();
-  if (!(session.view == model.home())) place.view = session.view;
+  if (!(session.view == session.home()))
+    place.view = PlanView{session.time_axis()->nodes_of(session.view.time), session.view.address};
   if (selection.value == kNone) {
     place.node = selection.node;
     return place;
@@ -51,8 +52,12 @@ SavedPlace place_of(const Session& session) {
 
 bool show_place(const SavedPlace& place, Session* session) {
   const PlanModel& model = *session->model();
-  session->view = model.home();
-  if (place.view) session->view = {at_least(place.view->time, kLeastTime), at_least(place.view->address, kLeastAddress)};
+  session->view = session->home();
+  if (place.view) {
+    const TimeAxis& axis = *session->time_axis();
+    const Range nodes = at_least(place.view->time, kLeastTime);
+    session->view = {at_least(axis.range_of(nodes), axis.least_size()), at_least(place.view->address, kLeastAddress)};
+  }
   session->view_changed();
   if (!place.value.empty()) {
     const ValueEntry* entry = entry_named(model, place.value);

@@ -4,8 +4,8 @@
 
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/measured_csv.h>
 #include <tapedeck/viewer/model/glossary.h>
+#include <tapedeck/viewer/model/measured_csv.h>
 #include <tapedeck/viewer/model/same_step.h>
 #include <tapedeck/viewer/panels/measured.h>
 #include <tapedeck/viewer/panels/range_box.h>
