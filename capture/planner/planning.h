@@ -31,7 +31,7 @@ struct Planning {
       : options(how),
         look_for(what),
         effort(how),
-        watch{how.cancel, how.progress},
+        watch{how.cancel, never_less(how.progress)},
         passes({.level = how.level}, looks),
         layouts(how, watch) {
     passes.cancel_by(how.cancel);

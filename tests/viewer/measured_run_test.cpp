@@ -9,6 +9,7 @@
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/model/measured_csv.h>
 #include <tapedeck/viewer/model/measurements.h>
+#include <tapedeck/viewer/model/tables.h>
 #include <tapedeck/viewer/planning/available_memory.h>
 #include <tapedeck/viewer/planning/replay_task.h>
 
@@ -306,6 +307,21 @@ TEST(MeasuredNumbers, TheCsvHasPlannedAndMeasuredNumbersOfEveryNode) {
   const std::string bound = std::to_string(plan.lower_bound_bytes);
   EXPECT_NE(with.find("\nmost live,,,," + bound + "," + bound + ",0.0000,"), std::string::npos);
   EXPECT_NE(with.find("run 2 of"), std::string::npos);  // a name with a comma stands in quotes
+}
+
+// The table with measured times has orders and totals of its own, whatever the table without them was asked before.
+TEST(MeasuredNodes, AreSortedAndSummedByTheirOwnTimes) {
+  const auto model = planned_cnn(-1);
+  const Table& plain = model->table(TableId::nodes);
+  const RowOrder slowest{plain.layout().column("measured"), true};
+  EXPECT_EQ(*plain.order(slowest), plain.all_rows());
+  EXPECT_EQ(plain.totals_text(plain.totals_of_all()).find("measured"), std::string::npos);
+  std::vector<double> us;
+  for (NodeId n = 0; n < model->nodes(); ++n) us.push_back(n);
+  const Table table = with_measured(plain, us);
+  EXPECT_EQ(table.ids(table.order(slowest)->front()).node, model->nodes() - 1);
+  EXPECT_NE(table.totals_text(table.totals_of_all()).find(" measured"), std::string::npos);
+  EXPECT_EQ(*plain.order(slowest), plain.all_rows());
 }
 
 }  // namespace

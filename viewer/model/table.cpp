@@ -266,11 +266,12 @@ std::string Table::totals_text(const Totals& totals) const {
   std::string text = counted(totals.rows, *layout_);
   for (std::size_t c = 0; c < totals.sums.size(); ++c) {
     const Column& column = layout_->columns[c];
-    const bool is_again = column.key == std::string_view("again");
-    if (!column.summed || (is_again && totals.sums[c] == 0)) continue;  // nothing is computed again
+    const bool is_again = column.key == std::string_view("again"), is_measured = column.key == std::string_view("measured");
+    if (!column.summed || ((is_again || is_measured) && totals.sums[c] == 0)) continue;  // there is nothing of the kind
     text += " · " + number_text(column.kind, totals.sums[c]);
     if (column.kind == ColumnKind::count) text += " " + std::string(column.title);
     if (is_again) text += " again";
+    if (is_measured) text += " measured";
   }
   return text;
 }

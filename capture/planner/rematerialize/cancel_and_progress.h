@@ -14,4 +14,8 @@ struct Watch {
   void report(double done) const;
 };
 
+// Progress that never goes back: what is less than a report before is left out. Strategies choose one after another, or at
+// once, and each of them reports how far it is itself.
+std::function<void(double)> never_less(std::function<void(double)> progress);
+
 }  // namespace tapedeck
