@@ -88,8 +88,11 @@ MainWindow::~MainWindow() {
   loader_.reset();
   worker_.reset();
   session_.detach(this);
-  for (const OpenPanel& open : panels_)
-    if (open.picture) open.picture->set_repaint({});
+  for (const OpenPanel& open : panels_) {
+    if (!open.picture) continue;
+    open.picture->set_repaint({});
+    open.picture->stop();
+  }
   // The panels detach from the session and the canvases draw its pictures, so they must be destroyed before the session.
   for (const OpenPanel& open : panels_) delete open.dock;
   delete takeCentralWidget();

@@ -53,6 +53,20 @@ TEST_F(TradeoffWindow, KnownPlansAreMonotoneAndAboveTheirBounds) {
   }
 }
 
+// The thread that works the curves out must not wake a canvas that is gone. The window is closed at different times of its
+// work.
+TEST_F(TradeoffWindow, AWindowMayCloseWhileItsCurvesAreWorkedOut) {
+  for (const int ms : {0, 2, 5, 9, 14, 20, 30, 45}) {
+    MainWindow other({Renderer::soft, "software", false});
+    other.open(folder.file("short.graph"));
+    other.show();
+    other.show_panel("tradeoff");
+    QElapsedTimer clock;
+    clock.start();
+    while (clock.elapsed() < ms) QCoreApplication::processEvents(QEventLoop::AllEvents, 1);
+  }
+}
+
 // Budgets between two plans give the plan of the smaller one: it is listed once.
 TEST_F(TradeoffWindow, EachPlanIsListedOnce) {
   std::vector<std::string> texts;

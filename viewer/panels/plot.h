@@ -119,6 +119,8 @@ class PicturePanel : public Picture, public Observer {
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
   // Waits for work of the panel in the background; for unattended pictures.
   virtual void finish() {}
+  // Ends work of the panel in the background: no thread calls `wake` any more. The window calls it before the canvas goes.
+  virtual void stop() {}
   // Writes the numbers of the picture as CSV. Throws FileError; UsageError if the picture has none.
   virtual void write_csv(const std::string& path);
 

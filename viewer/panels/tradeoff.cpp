@@ -121,6 +121,11 @@ void TradeoffPanel::finish() {
   arrive();
 }
 
+void TradeoffPanel::stop() {
+  task_.cancel();
+  task_.wait();
+}
+
 // The plans of this window; before there are any, the curve of the strategy that chooses by itself.
 std::vector<KnownPlan> TradeoffPanel::known_or_automatic() const {
   if (!session_.known().empty() || !curves_) return session_.known();

@@ -25,6 +25,7 @@ class TradeoffPanel : public PicturePanel {
   void closed() override;
   void plan_changed() override;
   void finish() override;  // waits for the curves
+  void stop() override;
   bool has_curves() const { return curves_.has_value(); }
   const std::optional<Tradeoff>& curves() const { return curves_; }
   // The known points and the curves, a line for each; throws FileError.
