@@ -11,6 +11,7 @@
 
 #include <QtWidgets/QApplication>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -48,6 +49,12 @@ Look look_of(const Options& options) {
   return look;
 }
 
+// The last window that closes ends exec(). One that --run has closed already cannot.
+bool any_window_is_open() {
+  const QWidgetList windows = QApplication::topLevelWidgets();
+  return std::any_of(windows.begin(), windows.end(), [](const QWidget* window) { return window->isVisible(); });
+}
+
 int run(QApplication& app, const Options& options) {
   if (options.unattended()) return take_shot(options);
   close_on_signals(app);
@@ -72,7 +79,7 @@ int run(QApplication& app, const Options& options) {
       app.exit(failed);
     });
   if (!options.run.empty()) window.run(options.run);
-  return failed != kOk ? failed : app.exec();
+  return failed != kOk || !any_window_is_open() ? failed : app.exec();
 }
 
 }  // namespace

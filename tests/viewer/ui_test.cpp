@@ -483,6 +483,9 @@ TEST(Program, ExitCodesWithoutAnyDisplay) {
   EXPECT_EQ(run(good + " --panel values --export " + folder.file("no/such/folder.csv")), kBadFile);
   EXPECT_EQ(run(good + " --shot " + png + " --budget 1"), kInfeasible);
   EXPECT_EQ(run(good), kExecution);  // a window would need a display
+  setenv("XDG_CONFIG_HOME", folder.file("settings").c_str(), 1);
+  EXPECT_EQ(run(good + " --run view.fit-all,file.quit -platform offscreen"), kOk);  // a window that closes by itself
+  unsetenv("XDG_CONFIG_HOME");
 }
 #endif
 
