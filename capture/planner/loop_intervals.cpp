@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -37,8 +36,8 @@ struct Way {
   std::int64_t bytes = 0;  // of the tape, or of the stacks that the backward reads
   double work = 0;         // by which ways of one loop are compared: passes run again, or microseconds
   std::int64_t checkpoint = 0;
-  double again = 0;                // passes that a loop_grad runs again
-  std::optional<KeptStacks> kept;  // of a scan without checkpoints that stays one
+  double again = 0;                        // passes that a loop_grad runs again
+  std::shared_ptr<const KeptStacks> kept;  // of a scan without checkpoints that stays one, else null
 };
 
 struct Loop {
@@ -98,7 +97,7 @@ std::vector<Way> ways_of(const RerunScan& scan) {
     Way w;
     w.bytes = kept.bytes;
     w.work = passes * kept.again_us;
-    w.kept = std::move(kept);
+    w.kept = std::make_shared<const KeptStacks>(std::move(kept));
     all.push_back(std::move(w));
   }
   const Way first = all.front();
@@ -215,7 +214,7 @@ Graph written(const Graph& base, const std::vector<Loop>& loops, const Setting& 
     if (!loops[i].scan)
       set_checkpoint(&graph, loops[i].node, setting[i]->checkpoint);
     else if (setting[i] != &loops[i].ways[0])
-      reruns.push_back({loops[i].scan.get(), setting[i]->kept ? &*setting[i]->kept : nullptr, setting[i]->checkpoint});
+      reruns.push_back({loops[i].scan.get(), setting[i]->kept.get(), setting[i]->checkpoint});
   }
   return reruns.empty() ? graph : with_reruns(graph, reruns);
 }
