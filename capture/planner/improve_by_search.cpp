@@ -34,7 +34,7 @@ const Choices* greedy_in(const std::vector<StrategyChoices>& choices) {
   return nullptr;
 }
 
-// Those that choose anything, but for greedy.
+// Adds the choices of all strategies but greedy. A strategy that chooses no value is left out.
 void add_others(const std::vector<StrategyChoices>& choices, std::vector<const Choices*>* others) {
   const StrategyEntry* greedy = find_strategy(Strategy::greedy);
   for (const StrategyChoices& chosen : choices)

@@ -63,15 +63,16 @@ struct SavedTable {
 };
 
 struct SavedSession {
-  // What the session was made for: the marks of fit_session.h. They may be empty in a session that is not written yet.
+  // The marks of the graph and of the plan that the session belongs to (fit_session.h). They may be empty in a session that is
+  // not written yet.
   std::string graph, plan;
-  // What was asked for.
+  // The options of the plan that the person asked for.
   Budget budget;
   CostSource costs = CostSource::best;
   std::string strategy = "auto";
   bool recorded_order = false;
   std::vector<Wish> wishes;
-  // What was looked at.
+  // The part of the plan and the rows of the tables that the person looked at.
   SavedPlace place;
   NodeRange range;  // the marked nodes
   std::vector<Bookmark> bookmarks;

@@ -9,12 +9,12 @@
 
 namespace tapedeck::viewer {
 
-// What was measured of the shown plan, in a line: peak and most live bytes with their deviations from the plan in percent, and
-// the time of a step. Of another plan: only that. Empty: nothing was measured.
+// One line about the measurements of the shown plan: its measured peak and most live bytes, with their deviations from the plan
+// in percent, and the time of a step. If another plan was measured, the line says only so. Without measurements it is empty.
 std::string measured_summary(const Session& session);
 
-// Draws the bytes that a replay of the shown plan held while each node ran, its peak, and the summary above the plot. Nothing,
-// if nothing was measured. REQUIRES: the session shows a plan, and the plot is that of its live bytes.
+// Draws the bytes that a replay of the shown plan held while each node ran, its peak, and the summary above the plot. Without
+// measurements it draws nothing. REQUIRES: the session shows a plan, and the plot is that of its live bytes.
 void draw_measured_bytes(const Plot& plot, const Session& session);
 
 // Draws each measured point of cost over peak, with a line to its planned point and a line from the fastest to the slowest of

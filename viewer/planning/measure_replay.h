@@ -29,7 +29,7 @@ struct MeasureWatch {
 
 // The bytes that a measurement holds at once: the peak of the plan, and the values of the inputs, which the executor copies.
 std::int64_t bytes_to_replay(const Plan& plan);
-// Of several plans in turn, which share arena and state.
+// The same for a measurement of several plans in turn. The plans share one arena and one state.
 std::int64_t bytes_to_replay(const std::vector<std::shared_ptr<const Plan>>& plans);
 
 // Replays the plan on as many threads as it was made for. Throws what Executor and run() throw: the reason why a plan cannot be
