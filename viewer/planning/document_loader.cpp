@@ -4,7 +4,6 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/model/fit_session.h>
 
-#include <exception>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -66,58 +65,9 @@ LoadedFile load_file(const LoadRequest& request, const std::atomic<bool>* cancel
 }
 
 void DocumentLoader::start(LoadRequest request) {
-  std::uint64_t number = 0;
-  {
-    std::lock_guard lock(mutex_);
-    number = wanted_ = ++numbers_;
-    done_.reset();
-  }
-  task_.run([this, number, request = std::move(request)](const std::atomic<bool>& cancelled) {
-    Result result;
-    try {
-      result.file = load_file(request, &cancelled);
-    } catch (const std::exception& error) {
-      result.error = error.what();
-    } catch (...) {
-      result.error = "an error of an unknown kind";
-    }
-    deliver(number, std::move(result));
+  task_.start([request = std::move(request)](const std::atomic<bool>& cancelled) {
+    return Result{load_file(request, &cancelled), {}};
   });
-}
-
-void DocumentLoader::deliver(std::uint64_t number, Result result) {
-  std::lock_guard lock(mutex_);
-  if (number != wanted_) return;
-  done_ = std::move(result);
-  wake_();
-  changed_.notify_all();
-}
-
-void DocumentLoader::cancel() {
-  {
-    std::lock_guard lock(mutex_);
-    wanted_ = 0;
-    done_.reset();
-  }
-  task_.cancel();
-}
-
-bool DocumentLoader::busy() const {
-  std::lock_guard lock(mutex_);
-  return wanted_ != 0;
-}
-
-std::optional<DocumentLoader::Result> DocumentLoader::take() {
-  std::lock_guard lock(mutex_);
-  if (done_) wanted_ = 0;
-  return std::exchange(done_, std::nullopt);
-}
-
-std::optional<DocumentLoader::Result> DocumentLoader::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_ || wanted_ == 0; });
-  wanted_ = 0;
-  return std::exchange(done_, std::nullopt);
 }
 
 }  // namespace tapedeck::viewer

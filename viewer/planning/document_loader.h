@@ -9,14 +9,11 @@
 #include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/session_file.h>
-#include <tapedeck/viewer/planning/background_task.h>
+#include <tapedeck/viewer/planning/awaited_task.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -50,23 +47,16 @@ class DocumentLoader {
   };
 
   // The thread of the loader calls `wake` when a result is there; `wake` must only post a message.
-  explicit DocumentLoader(std::function<void()> wake) : wake_(std::move(wake)) {}
+  explicit DocumentLoader(std::function<void()> wake) : task_(std::move(wake)) {}
 
-  void start(LoadRequest request);  // drops the load before
-  void cancel();                    // drops the load
-  bool busy() const;                // a load was started and is neither taken nor dropped
-  std::optional<Result> take();     // once
-  std::optional<Result> wait();     // blocks until the result is there; nothing if there is no load
+  void start(LoadRequest request);                       // drops the load before
+  void cancel() { task_.cancel(); }                      // drops the load
+  bool busy() const { return task_.busy(); }             // a load was started and is neither taken nor dropped
+  std::optional<Result> take() { return task_.take(); }  // once
+  std::optional<Result> wait() { return task_.wait(); }  // blocks until the result is there; nothing if there is no load
 
  private:
-  void deliver(std::uint64_t number, Result result);
-
-  std::function<void()> wake_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t numbers_ = 0, wanted_ = 0;  // 0: no load
-  std::optional<Result> done_;
-  BackgroundTask task_;  // the last member: its destructor joins the thread first
+  AwaitedTask<Result> task_;
 };
 
 }  // namespace tapedeck::viewer

@@ -97,7 +97,7 @@ void PlanWorker::start(std::shared_ptr<const PlanProblem> problem) {
     former_.erase(known);
     job_->cancel_draft = job_->cancel_full = false;
   } else {
-    progress_ = 0;
+    progress_.reset();
     job_ = std::make_shared<Job>(std::move(problem));
   }
   if (former_.size() > kMostFormer) former_.pop_back();
@@ -175,15 +175,6 @@ bool PlanWorker::fills() const {
   return fills_ && job_->next_to_fill().has_value();
 }
 
-void PlanWorker::tell_progress(double share) {
-  progress_ = share;
-  constexpr auto kPause = std::chrono::steady_clock::duration(std::chrono::milliseconds(100)).count();
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  if (now - told_ < kPause) return;
-  told_ = now;
-  wake_();
-}
-
 void PlanWorker::prepare_searches() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -194,8 +185,8 @@ void PlanWorker::prepare_searches() {
     std::unique_ptr<PlanSource> made;
     std::string error;
     try {
-      made =
-          make_source_(*job->problem, {SearchEffort::full, &job->cancel_full, [this](double share) { tell_progress(share); }});
+      made = make_source_(*job->problem,
+                          {SearchEffort::full, &job->cancel_full, [this](double share) { progress_.tell(share, wake_); }});
     } catch (...) {
       error = message_of_exception();
     }

@@ -14,9 +14,9 @@
 
 #include <tapedeck/viewer/planning/plan_archive.h>
 #include <tapedeck/viewer/planning/plan_source.h>
+#include <tapedeck/viewer/planning/told_progress.h>
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -55,7 +55,7 @@ class PlanWorker {
 
   std::optional<Result> take();  // the newest result of the newest request, once
   bool busy() const;             // true if the newest request has no final result yet, or it was not taken
-  double progress() const { return progress_.load(); }  // of the full search, 0 to 1
+  double progress() const { return progress_.share(); }  // of the full search, 0 to 1
   // Blocks until the newest request has its final result, and takes it. Only for unattended rendering, which has no UI to
   // block.
   std::optional<Result> wait();
@@ -79,7 +79,6 @@ class PlanWorker {
   void answer_from_search(std::unique_lock<std::mutex>& lock);
   void fill_archive(std::unique_lock<std::mutex>& lock);
   void deliver(Result result);
-  void tell_progress(double share);
 
   std::function<void()> wake_;
   MakeSource make_source_;
@@ -92,8 +91,7 @@ class PlanWorker {
   std::optional<Result> done_;
   std::uint64_t numbers_ = 0;
   bool quit_ = false, paused_ = false;
-  std::atomic<double> progress_{0};
-  std::atomic<std::chrono::steady_clock::rep> told_{0};  // when progress was told last; a search tells of it in both threads
+  ToldProgress progress_;  // a search tells of it in both threads
   std::thread preparing_, answering_;
 };
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -72,68 +71,10 @@ void ReplayTask::read_profile(std::shared_ptr<const PlanModel> model, std::strin
 }
 
 void ReplayTask::start(std::function<Result(const MeasureWatch&)> work) {
-  std::uint64_t number = 0;
-  {
-    std::lock_guard lock(mutex_);
-    number = wanted_ = ++numbers_;
-    done_.reset();
-  }
-  progress_ = 0;
-  task_.run([this, number, effort = effort_, work = std::move(work)](const std::atomic<bool>& cancelled) {
-    Result result;
-    try {
-      result = work({&cancelled, [this](double share) { tell_progress(share); }, effort});
-    } catch (const std::exception& error) {
-      result.error = error.what();
-    } catch (...) {
-      result.error = "an error of an unknown kind";
-    }
-    deliver(number, std::move(result));
+  progress_.reset();
+  task_.start([this, effort = effort_, work = std::move(work)](const std::atomic<bool>& cancelled) {
+    return work({&cancelled, [this](double share) { progress_.tell(share, wake_); }, effort});
   });
-}
-
-void ReplayTask::tell_progress(double share) {
-  progress_ = share;
-  constexpr auto kPause = std::chrono::steady_clock::duration(std::chrono::milliseconds(100)).count();
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  if (now - told_ < kPause) return;
-  told_ = now;
-  wake_();
-}
-
-void ReplayTask::deliver(std::uint64_t number, Result result) {
-  std::lock_guard lock(mutex_);
-  if (number != wanted_) return;
-  done_ = std::move(result);
-  wake_();
-  changed_.notify_all();
-}
-
-void ReplayTask::cancel() {
-  {
-    std::lock_guard lock(mutex_);
-    wanted_ = 0;
-    done_.reset();
-  }
-  task_.cancel();
-}
-
-bool ReplayTask::busy() const {
-  std::lock_guard lock(mutex_);
-  return wanted_ != 0;
-}
-
-std::optional<ReplayTask::Result> ReplayTask::take() {
-  std::lock_guard lock(mutex_);
-  if (done_) wanted_ = 0;
-  return std::exchange(done_, std::nullopt);
-}
-
-std::optional<ReplayTask::Result> ReplayTask::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_ || wanted_ == 0; });
-  wanted_ = 0;
-  return std::exchange(done_, std::nullopt);
 }
 
 }  // namespace tapedeck::viewer

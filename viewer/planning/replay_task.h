@@ -4,16 +4,13 @@
 //     a newer request or cancel(): the one before is dropped, and nothing is delivered for it
 #pragma once
 
-#include <tapedeck/viewer/planning/background_task.h>
+#include <tapedeck/viewer/planning/awaited_task.h>
 #include <tapedeck/viewer/planning/measure_replay.h>
+#include <tapedeck/viewer/planning/told_progress.h>
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +28,7 @@ class ReplayTask {
 
   // The thread of the task calls `wake` when a result is there, and at most ten times a second to tell of progress. `wake` must
   // only post a message.
-  explicit ReplayTask(std::function<void()> wake) : wake_(std::move(wake)) {}
+  explicit ReplayTask(std::function<void()> wake) : wake_(std::move(wake)), task_(wake_) {}
 
   // `path` is the file that the values come from.
   void measure(std::shared_ptr<const PlanModel> model, std::string path);
@@ -39,29 +36,22 @@ class ReplayTask {
   void measure_curve(std::shared_ptr<const PlanProblem> problem, std::string path, std::int64_t shown);
   // The profile that `tapedeck replay --profile --save` wrote into a .tape file. It must know a node of the model.
   void read_profile(std::shared_ptr<const PlanModel> model, std::string path);
-  void cancel();
+  void cancel() { task_.cancel(); }
 
-  bool busy() const;  // a request is neither taken nor dropped
-  double progress() const { return progress_.load(); }
-  std::optional<Result> take();  // once
-  std::optional<Result> wait();  // blocks until the result is there; nothing if there is no request
+  bool busy() const { return task_.busy(); }  // a request is neither taken nor dropped
+  double progress() const { return progress_.share(); }
+  std::optional<Result> take() { return task_.take(); }  // once
+  std::optional<Result> wait() { return task_.wait(); }  // blocks until the result is there; nothing if there is no request
 
   void set_effort(const MeasureEffort& effort) { effort_ = effort; }  // of requests from now on
 
  private:
   void start(std::function<Result(const MeasureWatch&)> work);
-  void deliver(std::uint64_t number, Result result);
-  void tell_progress(double share);
 
   std::function<void()> wake_;
   MeasureEffort effort_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t numbers_ = 0, wanted_ = 0;  // 0: no request
-  std::optional<Result> done_;
-  std::atomic<double> progress_{0};
-  std::atomic<std::chrono::steady_clock::rep> told_{0};  // when progress was told last; a search tells of it in two threads
-  BackgroundTask task_;                                  // the last member: its destructor joins the thread first
+  ToldProgress progress_;
+  AwaitedTask<Result> task_;  // the last member: its destructor joins the thread first
 };
 
 }  // namespace tapedeck::viewer

@@ -69,6 +69,17 @@ inline std::set<std::string> reasons_with(const Plan& plan, const std::string& w
   return reasons;
 }
 
+// `plan` was made for `budget`, and `keeps` without one: the plan fits, its costs are in order, and it replays the bits.
+inline void expect_good(const Plan& plan, std::int64_t budget, const Plan& keeps, const Recorded& r) {
+  EXPECT_TRUE(plan.feasible) << plan.infeasible_reason;
+  EXPECT_LE(plan.peak_bytes, budget);
+  EXPECT_EQ(check_plan(plan), std::vector<std::string>());
+  EXPECT_GE(plan.cost_us, plan.keep_all_cost_us);
+  EXPECT_LE(plan.cost_lower_bound_us, plan.cost_us);
+  EXPECT_EQ(plan.keep_all_cost_us, keeps.keep_all_cost_us);
+  expect_replays(plan, r);
+}
+
 // Plans at budgets from the floor to the peak: each fits, replays the bits, and costs no more than the one before. Returns how
 // many different decisions with these words there were.
 inline std::size_t expect_good_at_all_budgets(const Recorded& r, const std::string& words, int budgets = 6) {
@@ -81,16 +92,10 @@ inline std::size_t expect_good_at_all_budgets(const Recorded& r, const std::stri
     const std::int64_t budget = floor + (keeps.peak_bytes - floor) * i / (budgets - 1);
     SCOPED_TRACE(budget);
     const Plan plan = plan_for(r.graph, budget);
-    EXPECT_TRUE(plan.feasible) << plan.infeasible_reason;
-    EXPECT_LE(plan.peak_bytes, budget);
-    EXPECT_EQ(check_plan(plan), std::vector<std::string>());
+    expect_good(plan, budget, keeps, r);
     EXPECT_LE(plan.cost_us, cost);
-    EXPECT_GE(plan.cost_us, plan.keep_all_cost_us);
-    EXPECT_LE(plan.cost_lower_bound_us, plan.cost_us);
-    EXPECT_EQ(plan.keep_all_cost_us, keeps.keep_all_cost_us);
     cost = plan.cost_us;
     decisions.merge(reasons_with(plan, words));
-    expect_replays(plan, r);
   }
   return decisions.size();
 }
