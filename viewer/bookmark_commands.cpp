@@ -1,8 +1,8 @@
 // What the commands of bookmarks do: they add the place in view, go from one bookmark to another, and rename or remove one.
 #include <tapedeck/viewer/session_keeper.h>
 
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/saved_place.h>
+#include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/saved/saved_place.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtGui/QAction>

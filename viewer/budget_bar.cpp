@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/budget_bar.h>
 
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 
 #include <QtCore/QSignalBlocker>
 #include <QtGui/QAction>

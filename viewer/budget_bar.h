@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tapedeck/viewer/model/budget.h>
-#include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/session.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <QtWidgets/QToolBar>
 

@@ -4,7 +4,7 @@
 //   Qt event --> InputEvent --> ImGuiHost::queue --> frame --> rasteriser or GlSurface --> screen
 #include <tapedeck/viewer/canvas.h>
 
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <backends/imgui_impl_opengl3.h>

@@ -2,8 +2,8 @@
 // rasteriser of raster.h, into an image, and OpenGL. A canvas draws frames only after something has changed.
 #pragma once
 
-#include <tapedeck/viewer/imgui_host.h>
-#include <tapedeck/viewer/picture.h>
+#include <tapedeck/viewer/drawing/imgui_host.h>
+#include <tapedeck/viewer/drawing/picture.h>
 
 #include <QtCore/QElapsedTimer>
 #include <QtGui/QImage>

@@ -3,7 +3,7 @@
 #include <tapedeck/viewer/command_menus.h>
 
 #include <tapedeck/viewer/commands.h>
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtGui/QAction>

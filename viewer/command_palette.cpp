@@ -3,9 +3,9 @@
 #include <tapedeck/viewer/command_palette.h>
 
 #include <tapedeck/viewer/commands.h>
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/fuzzy.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/window.h>
+#include <tapedeck/viewer/words/fuzzy.h>
 
 #include <QtCore/QPointer>
 #include <QtGui/QKeyEvent>

@@ -1,8 +1,8 @@
 // Loads two files for comparison, and shows them in a window or as a picture.
 #pragma once
 
-#include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/panels/compare.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #include <tapedeck/viewer/export_picture.h>
 
 #include <tapedeck/viewer/canvas.h>
-#include <tapedeck/viewer/picture_vectors.h>
-#include <tapedeck/viewer/vector_painter.h>
+#include <tapedeck/viewer/drawing/picture_vectors.h>
+#include <tapedeck/viewer/drawing/vector_painter.h>
 #include <tapedeck/viewer/widget_vectors.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>

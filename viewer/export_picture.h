@@ -2,7 +2,7 @@
 // Equal input gives equal bytes.
 #pragma once
 
-#include <tapedeck/viewer/picture.h>
+#include <tapedeck/viewer/drawing/picture.h>
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // The program tapedeck-viewer. usage_text() in options.cpp describes its command line.
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/compare_window.h>
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/settings.h>

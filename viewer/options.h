@@ -3,10 +3,10 @@
 
 #include <tapedeck/capture/file/file_costs.h>
 #include <tapedeck/viewer/commands.h>
-#include <tapedeck/viewer/model/colours.h>
-#include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/session_file.h>
-#include <tapedeck/viewer/picture.h>
+#include <tapedeck/viewer/drawing/picture.h>
+#include <tapedeck/viewer/saved/session_file.h>
+#include <tapedeck/viewer/words/colours.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <optional>
 #include <string>

@@ -1,9 +1,9 @@
 // Restores and writes the session of the open file; see session_keeper.h. bookmark_commands.cpp has its bookmarks.
 #include <tapedeck/viewer/session_keeper.h>
 
-#include <tapedeck/viewer/model/fit_session.h>
-#include <tapedeck/viewer/model/saved_place.h>
 #include <tapedeck/viewer/panels/table_state.h>
+#include <tapedeck/viewer/saved/fit_session.h>
+#include <tapedeck/viewer/saved/saved_place.h>
 #include <tapedeck/viewer/settings.h>
 #include <tapedeck/viewer/signed_layout.h>
 #include <tapedeck/viewer/window.h>

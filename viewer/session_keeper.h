@@ -5,9 +5,9 @@
 //     left        ---> leave(): written if it is not as it was after enter()
 #pragma once
 
-#include <tapedeck/viewer/model/bookmarks.h>
 #include <tapedeck/viewer/model/session.h>
-#include <tapedeck/viewer/model/session_file.h>
+#include <tapedeck/viewer/saved/bookmarks.h>
+#include <tapedeck/viewer/saved/session_file.h>
 
 #include <functional>
 #include <optional>

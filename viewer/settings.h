@@ -2,8 +2,8 @@
 // tables, the layout of the window, whether there is a minimap.
 #pragma once
 
-#include <tapedeck/viewer/model/time_axis.h>
-#include <tapedeck/viewer/model/value_groups.h>
+#include <tapedeck/viewer/plan/time_axis.h>
+#include <tapedeck/viewer/plan/value_groups.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QSettings>

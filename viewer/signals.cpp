@@ -1,7 +1,7 @@
 // A handler of a signal may do almost nothing, so it writes a byte into a pipe, and the event loop reads it.
 #include <tapedeck/viewer/signals.h>
 
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 
 #include <QtCore/QSocketNotifier>
 #include <QtWidgets/QApplication>

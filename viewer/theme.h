@@ -1,7 +1,7 @@
 // The look of the windows: theme and scale. The Qt side uses the same table of colours as the pictures.
 #pragma once
 
-#include <tapedeck/viewer/model/colours.h>
+#include <tapedeck/viewer/words/colours.h>
 
 class QApplication;
 

@@ -4,7 +4,7 @@
 #include <tapedeck/viewer/widget_vectors.h>
 
 #include <tapedeck/viewer/canvas.h>
-#include <tapedeck/viewer/picture_vectors.h>
+#include <tapedeck/viewer/drawing/picture_vectors.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QBuffer>

@@ -1,7 +1,7 @@
 // A widget as a list of shapes. Its canvases are in it with the shapes of their pictures, not as pixels.
 #pragma once
 
-#include <tapedeck/viewer/vector_picture.h>
+#include <tapedeck/viewer/drawing/vector_picture.h>
 
 class QWidget;
 

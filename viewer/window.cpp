@@ -7,8 +7,8 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/command_menus.h>
 #include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/export_picture.h>
-#include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/planning/default_source.h>
 #include <tapedeck/viewer/session_keeper.h>

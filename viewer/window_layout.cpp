@@ -9,7 +9,7 @@
 //           +--------------+-------+              +----------------+
 #include <tapedeck/viewer/window.h>
 
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
 

@@ -2,8 +2,8 @@
 // window_layout.cpp places the panels, and command_menus.cpp builds the menus.
 #include <tapedeck/viewer/window.h>
 
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/glossary.h>
+#include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/words/glossary.h>
 
 #include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QLabel>

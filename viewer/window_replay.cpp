@@ -2,7 +2,7 @@
 // their results. While a replay is timed, the worker plans no budgets that nobody asked for.
 #include <tapedeck/viewer/window.h>
 
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 
 #include <QtWidgets/QFileDialog>
 #include <QtWidgets/QHBoxLayout>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <tapedeck/capture/planner/candidates.h>
-#include <tapedeck/capture/planner/effort.h>
 #include <tapedeck/capture/planner/layout/layout.h>
-#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
+#include <tapedeck/capture/planner/requests/effort.h>
+#include <tapedeck/capture/planner/solvers/cancel_and_progress.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,10 +2,10 @@
 // depends on the budget, but for those of a strategy that looks at one (solve_for_budget.h).
 #pragma once
 
-#include <tapedeck/capture/planner/effort.h>
 #include <tapedeck/capture/planner/orders.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/requests/effort.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 
 #include <cstddef>
 #include <cstdint>

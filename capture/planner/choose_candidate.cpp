@@ -8,7 +8,7 @@
 #include <tapedeck/capture/plan/placement_reasons.h>
 #include <tapedeck/capture/planner/candidate_ladder.h>
 #include <tapedeck/capture/planner/planning.h>
-#include <tapedeck/capture/planner/rematerialize/decisions.h>
+#include <tapedeck/capture/planner/schedules/decisions.h>
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 #include <tapedeck/capture/planner/close_candidates.h>
 
 #include <tapedeck/capture/planner/planning.h>
-#include <tapedeck/capture/planner/rematerialize/changes.h>
-#include <tapedeck/capture/planner/rematerialize/take_back.h>
+#include <tapedeck/capture/planner/schedules/changes.h>
+#include <tapedeck/capture/planner/schedules/take_back.h>
 
 #include <algorithm>
 #include <iterator>

@@ -5,7 +5,7 @@
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/planner/layout/layout.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 
 #include <optional>
 

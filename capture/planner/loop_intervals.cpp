@@ -8,7 +8,7 @@
 #include <tapedeck/capture/cost/control_cost.h>
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/capture/planner/planning.h>
-#include <tapedeck/capture/planner/rerun_scan.h>
+#include <tapedeck/capture/planner/scans/rerun_scan.h>
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ops/control.h>

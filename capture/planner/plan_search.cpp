@@ -1,7 +1,7 @@
 #include <tapedeck/capture/planner/plan_search.h>
 
-#include <tapedeck/capture/planner/check_options.h>
 #include <tapedeck/capture/planner/plan_stages.h>
+#include <tapedeck/capture/planner/requests/check_options.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>

@@ -7,13 +7,13 @@
 #include <tapedeck/capture/planner/plan_stages.h>
 
 #include <tapedeck/capture/check/check_plan.h>
-#include <tapedeck/capture/planner/asked_options.h>
 #include <tapedeck/capture/planner/close_candidates.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/lean_regions.h>
 #include <tapedeck/capture/planner/loop_intervals.h>
 #include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/planner/requests/asked_options.h>
 #include <tapedeck/capture/planner/solve_for_budget.h>
 
 #include <tapedeck/engine/eager/settings.h>

@@ -1,7 +1,7 @@
 #include <tapedeck/capture/planner/planner.h>
 
-#include <tapedeck/capture/planner/check_options.h>
 #include <tapedeck/capture/planner/plan_stages.h>
+#include <tapedeck/capture/planner/requests/check_options.h>
 
 #include <chrono>
 

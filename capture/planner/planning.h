@@ -6,9 +6,9 @@
 #include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/planner/candidate_layouts.h>
 #include <tapedeck/capture/planner/candidates.h>
-#include <tapedeck/capture/planner/effort.h>
 #include <tapedeck/capture/planner/orders.h>
-#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
+#include <tapedeck/capture/planner/requests/effort.h>
+#include <tapedeck/capture/planner/solvers/cancel_and_progress.h>
 
 #include <cstdint>
 #include <deque>

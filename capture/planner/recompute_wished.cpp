@@ -6,9 +6,9 @@
 
 #include <tapedeck/capture/planner/honour_wishes.h>
 #include <tapedeck/capture/planner/region_plans.h>
-#include <tapedeck/capture/planner/rematerialize/decisions.h>
-#include <tapedeck/capture/planner/rematerialize/schedule.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/decisions.h>
+#include <tapedeck/capture/planner/schedules/schedule.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 
 #include <fmt/format.h>
 

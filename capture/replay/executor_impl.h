@@ -1,18 +1,18 @@
 // The components of an Executor. A component owns its fields and refers to components above it.
 #pragma once
 
-#include <tapedeck/capture/replay/buffers.h>
-#include <tapedeck/capture/replay/byte_uses.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/memory/buffers.h>
+#include <tapedeck/capture/replay/memory/byte_uses.h>
+#include <tapedeck/capture/replay/memory/shared_memory.h>
+#include <tapedeck/capture/replay/memory/step_progress.h>
 #include <tapedeck/capture/replay/observed_run.h>
 #include <tapedeck/capture/replay/partial_step.h>
 #include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/results.h>
-#include <tapedeck/capture/replay/run_segments.h>
-#include <tapedeck/capture/replay/shared_memory.h>
+#include <tapedeck/capture/replay/segments/run_segments.h>
 #include <tapedeck/capture/replay/state_slots.h>
-#include <tapedeck/capture/replay/step_progress.h>
 #include <tapedeck/capture/replay/step_runner.h>
 
 #include <memory>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/buffers.h>
+#include <tapedeck/capture/replay/memory/buffers.h>
 
 #include <string>
 #include <vector>

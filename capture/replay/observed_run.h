@@ -5,14 +5,14 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/buffers.h>
 #include <tapedeck/capture/replay/gate.h>
+#include <tapedeck/capture/replay/memory/buffers.h>
+#include <tapedeck/capture/replay/memory/poison.h>
 #include <tapedeck/capture/replay/meter.h>
 #include <tapedeck/capture/replay/monitors.h>
-#include <tapedeck/capture/replay/poison.h>
 #include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/run_options.h>
-#include <tapedeck/capture/replay/run_segments.h>
+#include <tapedeck/capture/replay/segments/run_segments.h>
 
 #include <cstdint>
 #include <memory>

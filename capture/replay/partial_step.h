@@ -7,14 +7,14 @@
 
 #include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/byte_uses.h>
 #include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/memory/byte_uses.h>
+#include <tapedeck/capture/replay/memory/step_progress.h>
 #include <tapedeck/capture/replay/observed_run.h>
 #include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/run_options.h>
-#include <tapedeck/capture/replay/run_segments.h>
+#include <tapedeck/capture/replay/segments/run_segments.h>
 #include <tapedeck/capture/replay/state_slots.h>
-#include <tapedeck/capture/replay/step_progress.h>
 #include <tapedeck/capture/replay/step_runner.h>
 
 #include <cstdint>

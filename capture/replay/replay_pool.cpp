@@ -3,7 +3,7 @@
 #include <tapedeck/capture/replay/replay_pool.h>
 
 #include <tapedeck/capture/formats/json.h>
-#include <tapedeck/capture/replay/shared_memory.h>
+#include <tapedeck/capture/replay/memory/shared_memory.h>
 
 #include <fmt/format.h>
 

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/buffers.h>
-#include <tapedeck/capture/replay/byte_uses.h>
 #include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/memory/buffers.h>
+#include <tapedeck/capture/replay/memory/byte_uses.h>
+#include <tapedeck/capture/replay/memory/step_progress.h>
 #include <tapedeck/capture/replay/observed_run.h>
 #include <tapedeck/capture/replay/state_slots.h>
-#include <tapedeck/capture/replay/step_progress.h>
 #include <tapedeck/engine/eager/tensor.h>
 
 #include <optional>

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/buffers.h>
 #include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/replay/run_segments.h>
-#include <tapedeck/capture/replay/shared_memory.h>
+#include <tapedeck/capture/replay/memory/buffers.h>
+#include <tapedeck/capture/replay/memory/shared_memory.h>
+#include <tapedeck/capture/replay/segments/run_segments.h>
 
 #include <cstdint>
 #include <string>

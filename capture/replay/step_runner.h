@@ -3,15 +3,15 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/buffers.h>
 #include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/memory/buffers.h>
+#include <tapedeck/capture/replay/memory/step_progress.h>
 #include <tapedeck/capture/replay/observed_run.h>
 #include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/results.h>
 #include <tapedeck/capture/replay/run_options.h>
-#include <tapedeck/capture/replay/run_segments.h>
+#include <tapedeck/capture/replay/segments/run_segments.h>
 #include <tapedeck/capture/replay/state_slots.h>
-#include <tapedeck/capture/replay/step_progress.h>
 
 namespace tapedeck::replay {
 

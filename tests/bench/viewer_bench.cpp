@@ -10,7 +10,7 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/tests/viewer/plans.h>
 #include <tapedeck/tests/viewer/watchdog.h>
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtCore/QElapsedTimer>

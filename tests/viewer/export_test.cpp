@@ -3,14 +3,14 @@
 
 #include <tapedeck/capture/planner/plan_search.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/viewer/drawing/picture_vectors.h>
+#include <tapedeck/viewer/drawing/vector_painter.h>
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/panels/plot.h>
 #include <tapedeck/viewer/panels/tradeoff.h>
-#include <tapedeck/viewer/picture_vectors.h>
 #include <tapedeck/viewer/screenshot.h>
-#include <tapedeck/viewer/vector_painter.h>
 #include <tapedeck/viewer/widget_vectors.h>
 
 #include <QtCore/QXmlStreamReader>

@@ -3,7 +3,7 @@
 #include <tapedeck/tests/viewer/shared_plans.h>
 
 #include <tapedeck/viewer/canvas.h>
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Tests that names from files are shown as plain text, and that exceptions in slots and event handlers become messages.
-#include <tapedeck/viewer/messages.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/window.h>
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/command_palette.h>
-#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <QtCore/QTimer>
 #include <QtGui/QClipboard>

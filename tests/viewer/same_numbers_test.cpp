@@ -4,8 +4,8 @@
 
 #include <tapedeck/capture/cost/calibration.h>
 #include <tapedeck/capture/cost/machine.h>
-#include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <QtCore/QJsonDocument>
 #include <QtCore/QJsonObject>

@@ -3,9 +3,9 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/formats/file_calls.h>
-#include <tapedeck/viewer/model/saved_place.h>
-#include <tapedeck/viewer/model/tables.h>
 #include <tapedeck/viewer/options.h>
+#include <tapedeck/viewer/plan/tables.h>
+#include <tapedeck/viewer/saved/saved_place.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>

@@ -1,7 +1,7 @@
 #include <tapedeck/viewer/model/document.h>
 
 #include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/planner/asked_options.h>
+#include <tapedeck/capture/planner/requests/asked_options.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <utility>

@@ -4,7 +4,7 @@
 
 #include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/capture/cost/timeline.h>
-#include <tapedeck/viewer/model/plan_model.h>
+#include <tapedeck/viewer/plan/plan_model.h>
 
 #include <cstdint>
 #include <memory>

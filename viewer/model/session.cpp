@@ -2,8 +2,8 @@
 // new plan has new ids, so show() finds the old selection again by the name of its value.
 #include <tapedeck/viewer/model/session.h>
 
-#include <tapedeck/viewer/model/release_later.h>
-#include <tapedeck/viewer/model/same_step.h>
+#include <tapedeck/viewer/plan/release_later.h>
+#include <tapedeck/viewer/plan/same_step.h>
 
 #include <algorithm>
 #include <utility>

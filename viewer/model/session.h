@@ -4,11 +4,11 @@
 
 #include <tapedeck/viewer/model/document.h>
 #include <tapedeck/viewer/model/measurements.h>
-#include <tapedeck/viewer/model/plan_colours.h>
-#include <tapedeck/viewer/model/plan_model.h>
-#include <tapedeck/viewer/model/selection.h>
 #include <tapedeck/viewer/model/tradeoff_points.h>
 #include <tapedeck/viewer/model/view_history.h>
+#include <tapedeck/viewer/plan/plan_colours.h>
+#include <tapedeck/viewer/plan/plan_model.h>
+#include <tapedeck/viewer/plan/selection.h>
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/model/value_prices.h>
 
-#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 //   fit all    wheel wheel wheel    drag......    back: the view before the drag    back: the view before the wheel
 #pragma once
 
-#include <tapedeck/viewer/model/view.h>
+#include <tapedeck/viewer/plan/view.h>
 
 #include <chrono>
 #include <functional>

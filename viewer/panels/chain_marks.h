@@ -2,8 +2,8 @@
 // of them, and a mark where one takes over the bytes of another.
 #pragma once
 
-#include <tapedeck/viewer/model/byte_chains.h>
 #include <tapedeck/viewer/panels/plot.h>
+#include <tapedeck/viewer/plan/byte_chains.h>
 
 #include <cstdint>
 #include <vector>

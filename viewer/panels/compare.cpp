@@ -1,7 +1,7 @@
 #include <tapedeck/viewer/panels/compare.h>
 
-#include <tapedeck/viewer/model/format.h>
 #include <tapedeck/viewer/panels/curve.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,13 +2,13 @@
 // top: first the bytes that are always there, then the bytes that the plan decides about.
 #include <tapedeck/viewer/panels/curve.h>
 
-#include <tapedeck/viewer/model/explain.h>
-#include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/glossary.h>
 #include <tapedeck/viewer/model/measured_csv.h>
-#include <tapedeck/viewer/model/same_step.h>
 #include <tapedeck/viewer/panels/measured.h>
 #include <tapedeck/viewer/panels/range_box.h>
+#include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/same_step.h>
+#include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/glossary.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>

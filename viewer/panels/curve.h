@@ -3,8 +3,8 @@
 // nodes, and a box sums up what happens to the bytes there; a click on the marker of the peak selects its node.
 #pragma once
 
-#include <tapedeck/viewer/model/range_totals.h>
 #include <tapedeck/viewer/panels/plot.h>
+#include <tapedeck/viewer/plan/range_totals.h>
 
 namespace tapedeck::viewer {
 

@@ -2,11 +2,11 @@
 // selection the panel shows the numbers of the plan.
 #include <tapedeck/viewer/panels/details.h>
 
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/byte_chains.h>
-#include <tapedeck/viewer/model/explain.h>
-#include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/glossary.h>
+#include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/plan/byte_chains.h>
+#include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/glossary.h>
 
 #include <tapedeck/capture/plan/level_names.h>
 

@@ -2,8 +2,8 @@
 // the node of the peak: all that is alive there, and what would lower the peak.
 #pragma once
 
-#include <tapedeck/viewer/model/peak_help.h>
 #include <tapedeck/viewer/model/session.h>
+#include <tapedeck/viewer/plan/peak_help.h>
 #include <tapedeck/viewer/planning/background_task.h>
 
 #include <QtCore/QTimer>

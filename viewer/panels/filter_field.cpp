@@ -1,7 +1,7 @@
 #include <tapedeck/viewer/panels/filter_field.h>
 
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/colours.h>
+#include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/words/colours.h>
 
 #include <QtCore/QCoreApplication>
 #include <QtGui/QInputMethodEvent>

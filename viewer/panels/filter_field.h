@@ -1,7 +1,7 @@
 // A field for the filter of a table. What is wrong in the text is underlined there, and said under the field.
 #pragma once
 
-#include <tapedeck/viewer/model/filter.h>
+#include <tapedeck/viewer/words/filter.h>
 
 #include <QtWidgets/QWidget>
 

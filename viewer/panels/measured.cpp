@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/panels/measured.h>
 
-#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // and tooltip. The level of detail is computed again only if the plot, the scale or the model changed.
 #include <tapedeck/viewer/panels/memory.h>
 
-#include <tapedeck/viewer/model/explain.h>
-#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,10 +2,10 @@
 // All places are in units of the canvas, and lines lie at whole units.
 #include <tapedeck/viewer/panels/plot.h>
 
-#include <tapedeck/viewer/model/explain.h>
-#include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/glossary.h>
-#include <tapedeck/viewer/model/ticks.h>
+#include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/glossary.h>
+#include <tapedeck/viewer/words/ticks.h>
 
 #include <tapedeck/engine/ir/error.h>
 

@@ -1,9 +1,9 @@
 // Drawing functions that the pictures share: boxes, axes, labelled lines, the legend, tooltips. This file uses ImGui only.
 #pragma once
 
-#include <tapedeck/viewer/imgui_host.h>
-#include <tapedeck/viewer/model/level_of_detail.h>
+#include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/model/session.h>
+#include <tapedeck/viewer/plan/level_of_detail.h>
 
 #include <functional>
 #include <memory>

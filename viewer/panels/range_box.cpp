@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/panels/range_box.h>
 
-#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <algorithm>
 #include <cmath>

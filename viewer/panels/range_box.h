@@ -1,8 +1,8 @@
 // The marked range of the curve of live bytes, and the box that sums it up.
 #pragma once
 
-#include <tapedeck/viewer/model/range_totals.h>
 #include <tapedeck/viewer/panels/plot.h>
+#include <tapedeck/viewer/plan/range_totals.h>
 
 #include <string>
 #include <vector>

@@ -3,11 +3,11 @@
 //   refresh() --> thread: price_alone, price_anew --> mail --> arrived() --> card
 #include <tapedeck/viewer/panels/recompute.h>
 
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/explain.h>
-#include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/tables.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/model/wish_history.h>
+#include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/tables.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <tapedeck/capture/plan/wished_values.h>
 

@@ -4,10 +4,10 @@
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/tables.h>
+#include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/panels/filter_field.h>
 #include <tapedeck/viewer/panels/table_rows.h>
+#include <tapedeck/viewer/plan/tables.h>
 
 #include <QtCore/QElapsedTimer>
 #include <QtCore/QItemSelectionModel>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tapedeck/viewer/model/session.h>
-#include <tapedeck/viewer/model/table.h>
+#include <tapedeck/viewer/words/table.h>
 
 #include <QtWidgets/QWidget>
 

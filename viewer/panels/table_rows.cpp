@@ -1,9 +1,9 @@
 #include <tapedeck/viewer/panels/table_rows.h>
 
-#include <tapedeck/viewer/messages.h>
-#include <tapedeck/viewer/model/explain.h>
-#include <tapedeck/viewer/model/glossary.h>
-#include <tapedeck/viewer/model/tables.h>
+#include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/tables.h>
+#include <tapedeck/viewer/words/glossary.h>
 
 #include <QtGui/QColor>
 

@@ -2,8 +2,8 @@
 // serves all tables.
 #pragma once
 
-#include <tapedeck/viewer/model/filter.h>
-#include <tapedeck/viewer/model/plan_model.h>
+#include <tapedeck/viewer/plan/plan_model.h>
+#include <tapedeck/viewer/words/filter.h>
 
 #include <QtCore/QAbstractTableModel>
 

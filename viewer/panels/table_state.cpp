@@ -1,7 +1,7 @@
 #include <tapedeck/viewer/panels/table_state.h>
 
-#include <tapedeck/viewer/model/tables.h>
 #include <tapedeck/viewer/panels/table.h>
+#include <tapedeck/viewer/plan/tables.h>
 
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QLineEdit>

@@ -1,7 +1,7 @@
 // The filter, the order and the columns of a table, as a session and the settings keep them.
 #pragma once
 
-#include <tapedeck/viewer/model/saved_session.h>
+#include <tapedeck/viewer/saved/saved_session.h>
 
 #include <string>
 

@@ -2,9 +2,9 @@
 // known plans beside them.
 #include <tapedeck/viewer/panels/tradeoff.h>
 
-#include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/ticks.h>
 #include <tapedeck/viewer/panels/measured.h>
+#include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/ticks.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
 

@@ -4,7 +4,7 @@
 #include <tapedeck/viewer/planning/available_memory.h>
 
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <algorithm>
 #include <charconv>

@@ -2,7 +2,7 @@
 
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/viewer/model/fit_session.h>
+#include <tapedeck/viewer/saved/fit_session.h>
 
 #include <utility>
 

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <tapedeck/viewer/model/document.h>
-#include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/plan_model.h>
-#include <tapedeck/viewer/model/session_file.h>
+#include <tapedeck/viewer/plan/plan_model.h>
 #include <tapedeck/viewer/planning/awaited_task.h>
+#include <tapedeck/viewer/saved/session_file.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <atomic>
 #include <functional>

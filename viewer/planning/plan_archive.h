@@ -2,8 +2,8 @@
 // the curve of cost over peak grows with every plan.
 #pragma once
 
-#include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/tradeoff_points.h>
+#include <tapedeck/viewer/plan/plan_model.h>
 
 #include <cstddef>
 #include <cstdint>

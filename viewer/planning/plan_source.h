@@ -4,7 +4,7 @@
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/planner/plan_search.h>
-#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <atomic>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // not grow.
 #include <tapedeck/capture/planner/joins/join_choice.h>
 
-#include <tapedeck/capture/planner/rematerialize/schedule.h>
+#include <tapedeck/capture/planner/schedules/schedule.h>
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <tapedeck/capture/planner/joins/join_orders.h>
 
 #include <tapedeck/capture/planner/joins/join_choice.h>
-#include <tapedeck/capture/planner/rematerialize/schedule.h>
+#include <tapedeck/capture/planner/schedules/schedule.h>
 
 #include <algorithm>
 #include <utility>

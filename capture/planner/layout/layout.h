@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 
 #include <atomic>
 #include <cstdint>

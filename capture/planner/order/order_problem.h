@@ -10,7 +10,7 @@
 // scratch; less the operands whose bytes it takes over because they die there (analysis/takeovers.h).
 #pragma once
 
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 
 #include <cstdint>
 #include <span>

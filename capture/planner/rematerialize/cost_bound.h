@@ -36,9 +36,9 @@
 #pragma once
 
 #include <tapedeck/capture/planner/facts/facts.h>
-#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
-#include <tapedeck/capture/planner/rematerialize/charged_knapsack.h>
-#include <tapedeck/capture/planner/rematerialize/least_cover.h>
+#include <tapedeck/capture/planner/solvers/cancel_and_progress.h>
+#include <tapedeck/capture/planner/solvers/charged_knapsack.h>
+#include <tapedeck/capture/planner/solvers/least_cover.h>
 
 #include <cstdint>
 #include <span>

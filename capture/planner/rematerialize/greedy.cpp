@@ -10,9 +10,9 @@
 // others are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of
 // its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over all gaps,
 // which in a large graph serves many choices.
-#include <tapedeck/capture/planner/rematerialize/decisions.h>
-#include <tapedeck/capture/planner/rematerialize/give_up.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/schedules/decisions.h>
+#include <tapedeck/capture/planner/schedules/give_up.h>
 
 #include <fmt/format.h>
 

@@ -14,7 +14,7 @@
 // computes least again. The answer minimizes kept bytes, not the peak; it is one point, exact as all points are.
 #include <tapedeck/capture/planner/rematerialize/costly_nodes.h>
 #include <tapedeck/capture/planner/rematerialize/forward_part.h>
-#include <tapedeck/capture/planner/rematerialize/max_flow.h>
+#include <tapedeck/capture/planner/solvers/max_flow.h>
 #include <tapedeck/kernels/checked_math.h>
 
 #include <fmt/format.h>

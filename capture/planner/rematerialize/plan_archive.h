@@ -6,7 +6,7 @@
 //           +----------------- peak
 #pragma once
 
-#include <tapedeck/capture/planner/rematerialize/changes.h>
+#include <tapedeck/capture/planner/schedules/changes.h>
 
 #include <cstdint>
 #include <map>

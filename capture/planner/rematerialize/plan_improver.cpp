@@ -1,6 +1,6 @@
 #include <tapedeck/capture/planner/rematerialize/plan_improver.h>
 
-#include <tapedeck/capture/planner/rematerialize/take_back.h>
+#include <tapedeck/capture/planner/schedules/take_back.h>
 
 #include <algorithm>
 #include <cmath>

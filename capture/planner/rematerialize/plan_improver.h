@@ -11,11 +11,11 @@
 #pragma once
 
 #include <tapedeck/capture/planner/facts/facts.h>
-#include <tapedeck/capture/planner/rematerialize/changes.h>
-#include <tapedeck/capture/planner/rematerialize/give_up.h>
 #include <tapedeck/capture/planner/rematerialize/plan_archive.h>
-#include <tapedeck/capture/planner/rematerialize/random_numbers.h>
-#include <tapedeck/capture/planner/rematerialize/schedule.h>
+#include <tapedeck/capture/planner/schedules/changes.h>
+#include <tapedeck/capture/planner/schedules/give_up.h>
+#include <tapedeck/capture/planner/schedules/schedule.h>
+#include <tapedeck/capture/planner/solvers/random_numbers.h>
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // a value that nobody reads any more.
 #include <tapedeck/capture/planner/rematerialize/recompute_program.h>
 
-#include <tapedeck/capture/planner/rematerialize/schedule.h>
+#include <tapedeck/capture/planner/schedules/schedule.h>
 
 #include <algorithm>
 #include <numeric>

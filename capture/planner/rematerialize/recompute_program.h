@@ -20,8 +20,8 @@
 #pragma once
 
 #include <tapedeck/capture/planner/facts/facts.h>
-#include <tapedeck/capture/planner/rematerialize/changes.h>
-#include <tapedeck/capture/planner/rematerialize/integer_program.h>
+#include <tapedeck/capture/planner/schedules/changes.h>
+#include <tapedeck/capture/planner/solvers/integer_program.h>
 
 #include <cstdint>
 #include <vector>

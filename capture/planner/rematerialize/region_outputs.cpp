@@ -1,6 +1,6 @@
 #include <tapedeck/capture/planner/rematerialize/region_outputs.h>
 
-#include <tapedeck/capture/planner/rematerialize/decisions.h>
+#include <tapedeck/capture/planner/schedules/decisions.h>
 
 #include <fmt/format.h>
 

@@ -9,8 +9,8 @@
 // Nodes outside of regions never run again, and no choice raises the peak.
 #pragma once
 
-#include <tapedeck/capture/planner/rematerialize/give_up.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/schedules/give_up.h>
 
 #include <cstdint>
 #include <optional>

@@ -7,9 +7,9 @@
 // What other forward nodes read (the region's outputs) stays stored, unless a budget needs more: region_outputs.h. Only what is
 // needed runs again. A value stays stored as well if it cannot be made again: an effect is in the way, or a state that it reads
 // has been overwritten by then.
-#include <tapedeck/capture/planner/rematerialize/decisions.h>
 #include <tapedeck/capture/planner/rematerialize/region_outputs.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/schedules/decisions.h>
 
 #include <tapedeck/capture/analysis/phases.h>
 

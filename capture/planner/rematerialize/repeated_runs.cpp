@@ -1,6 +1,6 @@
 #include <tapedeck/capture/planner/rematerialize/repeated_runs.h>
 
-#include <tapedeck/capture/planner/rematerialize/decisions.h>
+#include <tapedeck/capture/planner/schedules/decisions.h>
 
 namespace tapedeck {
 

@@ -7,8 +7,8 @@
 // if all of its readers come after the node has run again: the node was moved, which costs no time.
 #pragma once
 
-#include <tapedeck/capture/planner/rematerialize/schedule.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/schedules/schedule.h>
 
 #include <cstddef>
 #include <cstdint>

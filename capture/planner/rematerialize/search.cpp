@@ -15,7 +15,7 @@
 #include <tapedeck/capture/planner/rematerialize/cost_bound.h>
 #include <tapedeck/capture/planner/rematerialize/plan_improver.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
-#include <tapedeck/capture/planner/rematerialize/take_back.h>
+#include <tapedeck/capture/planner/schedules/take_back.h>
 
 #include <tapedeck/kernels/parallel.h>
 

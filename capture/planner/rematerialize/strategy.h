@@ -13,8 +13,8 @@
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/planner/facts/facts.h>
-#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
-#include <tapedeck/capture/planner/rematerialize/schedule.h>
+#include <tapedeck/capture/planner/schedules/schedule.h>
+#include <tapedeck/capture/planner/solvers/cancel_and_progress.h>
 
 #include <cstddef>
 #include <cstdint>

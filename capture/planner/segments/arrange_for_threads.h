@@ -7,7 +7,7 @@
 
 #include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/planner/layout/layout.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 #include <tapedeck/capture/planner/segments/cut_segments.h>
 
 #include <optional>

@@ -18,9 +18,9 @@
 #include <tapedeck/capture/file/file_costs.h>
 #include <tapedeck/capture/plan/level_names.h>
 #include <tapedeck/capture/plan/wished_values.h>
-#include <tapedeck/capture/planner/asked_options.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/requests/asked_options.h>
 #include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>

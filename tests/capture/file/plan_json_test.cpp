@@ -1,8 +1,8 @@
 // Tests plans as JSON: every field is read back unchanged, and impossible numbers are refused.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/file/plan_json.h>
-#include <tapedeck/capture/planner/asked_options.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/requests/asked_options.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/plan_equal.h>

@@ -5,8 +5,8 @@
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/host_scalar.h>
+#include <tapedeck/capture/replay/memory/shared_memory.h>
 #include <tapedeck/capture/replay/replay_pool.h>
-#include <tapedeck/capture/replay/shared_memory.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/inplace.h>

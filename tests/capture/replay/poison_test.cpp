@@ -3,7 +3,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/explain/memory_map.h>
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/capture/replay/poison.h>
+#include <tapedeck/capture/replay/memory/poison.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>

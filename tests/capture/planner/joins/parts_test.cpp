@@ -2,7 +2,7 @@
 // kernel calls that fall away, and expect the bits of an eager run.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>

@@ -12,7 +12,7 @@
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 

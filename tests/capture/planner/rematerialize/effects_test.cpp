@@ -1,8 +1,8 @@
 // Tests that no strategy runs an effect twice, also where it lies inside a branch, and that the checker of clones sees it.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/capture/planner/rematerialize/integer_program.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/solvers/integer_program.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>

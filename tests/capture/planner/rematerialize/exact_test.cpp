@@ -2,8 +2,8 @@
 #include <tapedeck/tests/capture/planner/rematerialize/strategy_checks.h>
 
 #include <tapedeck/capture/planner/plan_search.h>
-#include <tapedeck/capture/planner/rematerialize/integer_program.h>
 #include <tapedeck/capture/planner/rematerialize/recompute_program.h>
+#include <tapedeck/capture/planner/solvers/integer_program.h>
 
 #include <fmt/format.h>
 

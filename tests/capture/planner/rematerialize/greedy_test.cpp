@@ -7,8 +7,8 @@
 #include <tapedeck/capture/planner/facts/facts.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/prepare.h>
-#include <tapedeck/capture/planner/rematerialize/live_tree.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/schedules/live_tree.h>
 
 #include <gtest/gtest.h>
 

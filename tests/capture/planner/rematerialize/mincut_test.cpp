@@ -1,7 +1,7 @@
 // Tests the strategy `mincut`: its flows against all cuts of small graphs, and what it keeps of graphs whose answer is known.
 #include <tapedeck/tests/capture/planner/rematerialize/strategy_checks.h>
 
-#include <tapedeck/capture/planner/rematerialize/max_flow.h>
+#include <tapedeck/capture/planner/solvers/max_flow.h>
 
 #include <algorithm>
 #include <random>

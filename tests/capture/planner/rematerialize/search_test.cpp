@@ -11,8 +11,8 @@
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/planner/rematerialize/plan_archive.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
-#include <tapedeck/capture/planner/rematerialize/take_back.h>
-#include <tapedeck/capture/planner/rematerialize/write_clones.h>
+#include <tapedeck/capture/planner/schedules/take_back.h>
+#include <tapedeck/capture/planner/schedules/write_clones.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

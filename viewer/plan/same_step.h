@@ -1,0 +1,25 @@
+// The same node in two plans of one step: the node that makes the value of that name.
+#pragma once
+
+#include <tapedeck/viewer/plan/plan_model.h>
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace tapedeck::viewer {
+
+// The nodes of a graph by the names of their first results.
+class NodesByValue {
+ public:
+  explicit NodesByValue(const Graph& graph);
+  NodeId first_maker(Name name) const;  // kNone for a name that no node makes
+
+ private:
+  std::unordered_map<const void*, NodeId> nodes_;
+};
+
+// The live bytes of `other` in its own order of nodes, drawn out or drawn together to as many nodes as `shown` has.
+std::vector<std::int64_t> live_bytes_along(const PlanModel& other, const PlanModel& shown);
+
+}  // namespace tapedeck::viewer

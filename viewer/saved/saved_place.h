@@ -1,0 +1,19 @@
+// From the view and the selection of the window to a place that can be saved, and back.
+#pragma once
+
+#include <tapedeck/viewer/model/session.h>
+#include <tapedeck/viewer/saved/saved_session.h>
+
+#include <string>
+
+namespace tapedeck::viewer {
+
+// The part of the plan in view, and the selection. Without a plan: the empty place.
+SavedPlace place_of(const Session& session);
+// Shows a place, moved into the plan where it lies outside. Returns false if the plan does not have its value: then nothing is
+// selected. The marked range stays. REQUIRES a plan.
+bool show_place(const SavedPlace& place, Session* session);
+// What a place is, in a few words: "%h5", "node 12: relu" or "nodes 10 to 40".
+std::string name_of_place(const Session& session, const SavedPlace& place);
+
+}  // namespace tapedeck::viewer

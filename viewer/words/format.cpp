@@ -1,0 +1,122 @@
+// Converts sizes, counts and budgets to text and back:
+//   12897484 -> "12.30 MiB" or "12.30 MiB (12,897,484 bytes)"      0.634 -> "63.4 %"      "1.5GB" -> 1500000000      "60%" -> a
+//   Budget
+#include <tapedeck/viewer/words/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+std::string printf_number(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// Takes a plain decimal number ("12", "1.5") from the front of `text`. Signs, exponents and locales are not read.
+bool take_number(std::string_view* text, double* value) {
+  std::size_t n = 0;
+  int digits = 0, points = 0;
+  while (n < text->size() && (((*text)[n] >= '0' && (*text)[n] <= '9') || (*text)[n] == '.')) {
+    ((*text)[n] == '.' ? points : digits)++;
+    ++n;
+  }
+  if (digits == 0 || points > 1 || n > 40) return false;
+  double result = 0, scale = 1;
+  bool fraction = false;
+  for (char c : text->substr(0, n)) {
+    if (c == '.') {
+      fraction = true;
+    } else if (fraction) {
+      result += (c - '0') * (scale /= 10);
+    } else {
+      result = result * 10 + (c - '0');
+    }
+  }
+  *value = result;
+  text->remove_prefix(n);
+  return true;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+std::string human_bytes(std::int64_t bytes) {
+  static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (std::llabs(bytes) < 1024) return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  // The limit is below 1024, because 1023.995 would print as "1024.00".
+  while (std::fabs(value) >= 1023.995 && unit < 5) {
+    value /= 1024;
+    ++unit;
+  }
+  return printf_number("%.2f ", value) + units[unit];
+}
+
+std::string grouped(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  const std::size_t first = digits[0] == '-' ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;)
+    digits.insert(digits.begin() + static_cast<std::ptrdiff_t>(at -= 3), ',');
+  return digits;
+}
+
+std::string exact_bytes(std::int64_t bytes) {
+  const std::string exact = grouped(bytes) + (bytes == 1 ? " byte" : " bytes");
+  return std::llabs(bytes) < 1024 ? exact : human_bytes(bytes) + " (" + exact + ")";
+}
+
+std::string percent(double ratio) { return printf_number("%.1f %%", ratio * 100); }
+
+std::string human_us(double us) {
+  if (us < 1000) return printf_number("%.1f us", us);
+  if (us < 1e6) return printf_number("%.2f ms", us / 1e3);
+  return printf_number("%.2f s", us / 1e6);
+}
+
+bool parse_bytes(std::string_view text, std::int64_t* bytes) {
+  static constexpr struct {
+    const char* name;
+    double scale;
+  } units[] = {{"", 1},      {"B", 1},       {"KB", 1e3},       {"MB", 1e6},          {"GB", 1e9},
+               {"TB", 1e12}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
+  text = trimmed(text);
+  double value = 0;
+  if (!take_number(&text, &value)) return false;
+  text = trimmed(text);
+  for (const auto& unit : units) {
+    if (text != unit.name) continue;
+    const double total = value * unit.scale;
+    if (!(total <= 9e18)) return false;
+    *bytes = static_cast<std::int64_t>(total + 0.5);
+    return true;
+  }
+  return false;
+}
+
+bool parse_budget(std::string_view text, Budget* budget) {
+  text = trimmed(text);
+  if (!text.empty() && text.back() == '%') {
+    text = trimmed(text.substr(0, text.size() - 1));
+    double value = 0;
+    if (!take_number(&text, &value) || !text.empty() || value > 1e6) return false;
+    *budget = Budget{-1, value};
+    return true;
+  }
+  std::int64_t bytes = 0;
+  if (!parse_bytes(text, &bytes)) return false;
+  *budget = Budget{bytes, -1};
+  return true;
+}
+
+}  // namespace tapedeck::viewer
