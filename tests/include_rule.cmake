@@ -1,7 +1,8 @@
 # Checks the includes of every source:
 # - kernels <- engine <- capture <- viewer: a folder includes only itself and folders to its left. Tests and samples may include all folders.
-# - Inside kernels, engine and capture, a room includes only itself and rooms that stand before it in the list below.
+# - A room includes only itself and rooms that stand before it in the list below.
 # - An include of our own header reads <tapedeck/...>. No include is relative to the file that includes.
+# - A room holds at most 25 sources, so that a reader sees all of it; `engine/ops` has one for each family of ops.
 #
 #   cmake -DROOT=<source tree> -P include_rule.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -16,10 +17,12 @@ set(rooms
   kernels/cuda
   engine/ir engine/text engine/eviction engine/eager engine/gradient engine/control engine/ops engine/nn engine
   capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/import capture/passes
-  capture/planner/place capture/planner/facts capture/planner/rematerialize capture/planner/order capture/planner/joins
-  capture/planner/layout capture/planner/segments capture/planner
-  capture/replay/program capture/replay capture/step capture/file capture/explain capture/measure capture/reduce
-  capture/tool/line capture/tool/files capture/tool/reports capture/tool/commands capture/tool capture)
+  capture/planner/place capture/planner/solvers capture/planner/facts capture/planner/schedules capture/planner/rematerialize
+  capture/planner/order capture/planner/joins capture/planner/layout capture/planner/segments capture/planner/requests capture/planner/scans
+  capture/planner
+  capture/replay/program capture/replay/segments capture/replay/memory capture/replay capture/step capture/file capture/explain capture/measure capture/reduce
+  capture/tool/line capture/tool/files capture/tool/reports capture/tool/commands capture/tool capture
+  viewer/words viewer/plan viewer/model viewer/saved viewer/planning viewer/drawing viewer/panels viewer)
 set(faults "")
 
 # Sets `room` to the folder of the file, and `place` to its index in the list of rooms. If the folder is not in the list, the index is -1 and
@@ -36,7 +39,7 @@ endfunction()
 
 function(check_order file)
   room_of(${file} ${file} own_room own)
-  file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include[ \t]*<tapedeck/(kernels|engine|capture)/")
+  file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include[ \t]*<tapedeck/(kernels|engine|capture|viewer)/")
   foreach(line IN LISTS lines)
     if(line MATCHES "<tapedeck/([^>]+)>")
       set(target ${CMAKE_MATCH_1})
@@ -72,17 +75,36 @@ function(check_file folder file)
   set(faults "${faults}" PARENT_SCOPE)
 endfunction()
 
+# Notes a fault for each folder of `files` that holds more than 25 sources side by side.
+function(check_sizes files)
+  list(FILTER files INCLUDE REGEX "\\.cpp$")
+  list(TRANSFORM files REPLACE "/[^/]*$" "" OUTPUT_VARIABLE folders)
+  set(names ${folders})
+  list(REMOVE_DUPLICATES names)
+  list(REMOVE_ITEM names engine/ops)
+  foreach(name IN LISTS names)
+    set(inside ${folders})
+    list(FILTER inside INCLUDE REGEX "^${name}$")
+    list(LENGTH inside sources)
+    if(sources GREATER 25)
+      set(faults "${faults}${name} holds ${sources} sources side by side, and a room holds at most 25: give some of them a room of their own\n")
+    endif()
+  endforeach()
+  set(faults "${faults}" PARENT_SCOPE)
+endfunction()
+
 set(checked 0)
 foreach(folder kernels engine capture viewer samples tests)
   file(GLOB_RECURSE files RELATIVE ${ROOT}
     ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.cu ${ROOT}/${folder}/*.cuh ${ROOT}/${folder}/*.inl)
   foreach(file IN LISTS files)
     check_file(${folder} ${file})
-    if(folder MATCHES "^(kernels|engine|capture)$")
+    if(folder MATCHES "^(kernels|engine|capture|viewer)$")
       check_order(${file})
     endif()
     math(EXPR checked "${checked} + 1")
   endforeach()
+  check_sizes("${files}")
 endforeach()
 
 if(faults)

@@ -19,7 +19,7 @@ namespace tapedeck TAPEDECK_API {
 enum class MemoryRole : std::uint8_t { state, input, constant, output, saved, recomputed, gradient, temporary, workspace };
 inline constexpr int kMemoryRoleCount = 9;
 const char* memory_role_name(MemoryRole role);      // "parameter/state", "input", ...
-std::uint32_t memory_role_colour(MemoryRole role);  // 0xRRGGBB; the viewer's (viewer/model/colours.h)
+std::uint32_t memory_role_colour(MemoryRole role);  // 0xRRGGBB; the viewer's (viewer/words/colours.h)
 
 struct MemoryBox {
   ValueId value = kNone;  // kNone: workspace

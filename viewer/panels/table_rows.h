@@ -1,4 +1,4 @@
-// A table of the model (model/table.h) as Qt's views read it: the rows that pass a filter, in the order of a column. One class
+// A table of the model (words/table.h) as Qt's views read it: the rows that pass a filter, in the order of a column. One class
 // serves all tables.
 #pragma once
 
