@@ -7,7 +7,10 @@
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/solve_for_budget.h>
 
+#include <tapedeck/kernels/parallel.h>
+
 #include <algorithm>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,33 +33,74 @@ std::vector<const StrategyEntry*> strategies_that_choose(const Planning& p) {
   return strategies;
 }
 
-void choose_at_real_costs(Order* order, const Planning& p) {
+// A strategy that is to choose in an order. No two of them need each other, so they choose at the same time.
+struct Choosing {
+  Order* order = nullptr;
+  const StrategyEntry* strategy = nullptr;
+  bool for_floor = false;  // at unit costs
+  Choices choices = {};
+};
+
+void add_choosing_at_real_costs(Order* order, const Planning& p, std::vector<Choosing>* work) {
   const bool for_budgets = p.effort.looks_for_floor() && p.look_for != LookFor::floor;
   for (const StrategyEntry* s : strategies_that_choose(p)) {
     if (s->taken_for != TakenFor::wishes && !for_budgets) continue;
     if (sets_floor(*s, p) && !s->reads_costs) continue;
-    p.watch.check();
-    Choices choices = s->choose(order->facts, p.watch);
-    for (ChoicePoint& point : choices.points) point.for_budget |= sets_floor(*s, p);
-    order->chosen.push_back({s, std::move(choices)});
+    work->push_back({order, s, false});
   }
 }
 
-Choices choose_for_floor(const StrategyEntry& s, const Facts& facts, const Facts& unit, const Watch& watch) {
+void add_choosing_at_unit_costs(Order* order, const Planning& p, std::vector<Choosing>* work) {
+  if (!p.effort.looks_for_floor()) return;
+  for (const StrategyEntry* s : strategies_that_choose(p))
+    if (sets_floor(*s, p)) work->push_back({order, s, true});
+}
+
+Choices choose_at_real_costs(const StrategyEntry& s, const Facts& facts, const Planning& p, const Watch& watch) {
+  Choices choices = s.choose(facts, watch);
+  for (ChoicePoint& point : choices.points) point.for_budget |= sets_floor(s, p);
+  return choices;
+}
+
+Choices choose_at_unit_costs(const StrategyEntry& s, const Facts& facts, const Watch& watch) {
   if (!s.reads_costs) return s.choose(facts, watch);
-  Choices choices = s.choose(unit, watch);
+  Choices choices = s.choose(at_unit_costs(facts), watch);
   choices.decisions.clear();  // their costs are no microseconds
   for (ChoicePoint& point : choices.points) point.decisions = kNone;
   return choices;
 }
 
-void choose_at_unit_costs(Order* order, const Planning& p) {
-  const Facts unit = at_unit_costs(order->facts);
-  for (const StrategyEntry* s : strategies_that_choose(p)) {
-    if (!sets_floor(*s, p)) continue;
-    p.watch.check();
-    order->for_floor.push_back({s, choose_for_floor(*s, order->facts, unit, p.watch)});
+// Progress is told from the thread of the caller alone. It takes part in the work, so there is always something to tell.
+Watch told_by_caller(const Watch& watch) {
+  return {watch.cancel, [&watch, caller = std::this_thread::get_id()](double done) {
+            if (std::this_thread::get_id() == caller) watch.report(done);
+          }};
+}
+
+// Lets all strategies choose in the orders, on all threads. The choices of one strategy in one order follow from these two
+// alone.
+void choose_in(const std::vector<Order*>& orders, const Planning& p) {
+  std::vector<Choosing> work;
+  for (Order* order : orders) {
+    add_choosing_at_real_costs(order, p, &work);
+    add_choosing_at_unit_costs(order, p, &work);
   }
+  const Watch watch = told_by_caller(p.watch);
+  kernels::parallel_for(static_cast<std::int64_t>(work.size()), 1, [&](std::int64_t first, std::int64_t last) {
+    for (Choosing* w = &work[static_cast<std::size_t>(first)]; w != work.data() + last; ++w) {
+      watch.check();
+      const Facts& facts = w->order->facts;
+      w->choices =
+          w->for_floor ? choose_at_unit_costs(*w->strategy, facts, watch) : choose_at_real_costs(*w->strategy, facts, p, watch);
+    }
+  });
+  for (Choosing& w : work) (w.for_floor ? w.order->for_floor : w.order->chosen).push_back({w.strategy, std::move(w.choices)});
+}
+
+void add_points_of(const Order& order, Planning* p) {
+  add_keep_all(order, p);
+  for (const StrategyChoices& chosen : order.chosen) add_points(order, chosen, p);
+  for (const StrategyChoices& chosen : order.for_floor) add_points(order, chosen, p);
 }
 
 constexpr std::size_t kManyNodes = 5000;  // beyond, a walk over all runs for each point would take seconds
@@ -148,17 +192,16 @@ void add_keep_all(const Order& order, Planning* p) {
   p->candidates.back().runs = order.graph.node_count();
 }
 
-void add_candidates(Order* order, Planning* p) {
-  choose_at_real_costs(order, *p);
-  if (p->effort.looks_for_floor()) choose_at_unit_costs(order, *p);
-  add_keep_all(*order, p);
-  for (const StrategyChoices& chosen : order->chosen) add_points(*order, chosen, p);
-  for (const StrategyChoices& chosen : order->for_floor) add_points(*order, chosen, p);
+void add_candidates(const std::vector<Order*>& orders, Planning* p) {
+  choose_in(orders, *p);
+  for (const Order* order : orders) add_points_of(*order, p);
 }
 
 void rematerialize(Planning* p) {
   check_strategy(*p);
-  for (const auto& order : p->orders) add_candidates(order.get(), p);
+  std::vector<Order*> orders;
+  for (const auto& order : p->orders) orders.push_back(order.get());
+  add_candidates(orders, p);
   if (!p->effort.looks_for_floor() || p->look_for == LookFor::draft) return;
   improve_in_turn(p);
   improve_by_search(p);

@@ -47,10 +47,11 @@ void add_keep_all(const Order& order, Planning* planning);
 // planning.
 void add_points(const Order& order, const StrategyChoices& chosen, Planning* planning);
 
-// Lets every strategy that the options allow choose in the order, and appends keep-all and then the points of each strategy.
+// Lets every strategy that the options allow choose in the orders, on all threads, and appends, for one order after the other,
+// keep-all and then the points of each strategy.
 // Strategies that wait for a budget choose only where the floor is looked for. Those of `auto` choose at unit costs for the
 // floor, so that it does not depend on where microseconds come from, and at real costs where budgets are asked for.
-void add_candidates(Order* order, Planning* planning);
+void add_candidates(const std::vector<Order*>& orders, Planning* planning);
 
 // The stage: the candidates of every order. Where the floor is looked for, order and recomputation then improve each other, and
 // in the orders that promise most the strategies that improve on others begin.

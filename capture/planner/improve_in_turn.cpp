@@ -63,7 +63,9 @@ const Order* improve_once(const Order& order, Planning* p) {
   if (std::is_sorted(nodes.begin(), nodes.end())) return nullptr;
   const std::size_t first = p->orders.size();
   add_order(make_order("searched", reorder(order.graph, nodes), p->options, p->recorded().facts.keep_all_cost), p);
-  for (std::size_t i = first; i < p->orders.size(); ++i) add_candidates(p->orders[i].get(), p);
+  std::vector<Order*> found_orders;
+  for (std::size_t i = first; i < p->orders.size(); ++i) found_orders.push_back(p->orders[i].get());
+  add_candidates(found_orders, p);
   const Order& next = *p->orders[first];
   return least_of(next, *p).live_peak < moved.live_peak ? &next : nullptr;
 }

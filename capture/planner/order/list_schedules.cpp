@@ -7,7 +7,10 @@
 
 #include <tapedeck/capture/planner/order/done_set.h>
 
+#include <tapedeck/kernels/parallel.h>
+
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -16,6 +19,8 @@
 namespace tapedeck {
 
 namespace {
+
+constexpr std::int32_t kFewItems = 1000;  // all rules are done with so few before another thread has begun
 
 std::vector<std::int32_t> waits_of(const OrderProblem& p) {
   std::vector<std::int32_t> waits;
@@ -184,13 +189,20 @@ ItemOrder reversed_least_peak(const OrderProblem& p, const std::atomic<bool>* ca
 }
 
 std::vector<ListOrder> list_orders(const OrderProblem& p, const std::atomic<bool>* cancel) {
-  return {{"recorded", recorded_order(p)},
-          {"breadth first", breadth_first(p)},
-          {"depth first", depth_first(p)},
-          {"least peak first", least_peak_first(p, false, cancel)},
-          {"on demand", on_demand(p)},
-          {"least peak ahead", least_peak_first(p, true, cancel)},
-          {"least peak reversed", reversed_least_peak(p, cancel)}};
+  const std::pair<const char*, std::function<ItemOrder()>> rules[] = {
+      {"recorded", [&] { return recorded_order(p); }},
+      {"breadth first", [&] { return breadth_first(p); }},
+      {"depth first", [&] { return depth_first(p); }},
+      {"least peak first", [&] { return least_peak_first(p, false, cancel); }},
+      {"on demand", [&] { return on_demand(p); }},
+      {"least peak ahead", [&] { return least_peak_first(p, true, cancel); }},
+      {"least peak reversed", [&] { return reversed_least_peak(p, cancel); }}};
+  std::vector<ListOrder> orders(std::size(rules));
+  const std::int64_t count = std::ssize(orders), grain = p.item_count() < kFewItems ? count : 1;
+  kernels::parallel_for(count, grain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) orders[i] = {rules[i].first, rules[i].second()};
+  });
+  return orders;
 }
 
 }  // namespace tapedeck
