@@ -26,7 +26,9 @@ list(APPEND listed engine/eager/random_position.h)
 list(APPEND listed engine/gradient/fresh_gradient.h)
 
 # Programs that plan one graph for many budgets.
-list(APPEND listed capture/planner/plan_search.h capture/planner/tradeoff.h capture/planner/largest_batch.h capture/explain/tradeoff_svg.h)
+list(APPEND listed
+  capture/planner/plan_search.h capture/planner/search_alone.h capture/planner/tradeoff.h capture/planner/largest_batch.h
+  capture/explain/tradeoff_svg.h)
 
 # Programs that place buffers of their own, without a graph.
 list(APPEND listed capture/planner/place/place.h)

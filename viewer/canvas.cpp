@@ -9,6 +9,8 @@
 
 #include <backends/imgui_impl_opengl3.h>
 #include <QtCore/QEvent>
+#include <QtCore/QList>
+#include <QtCore/QPointer>
 #include <QtCore/QTimer>
 #include <QtGui/QClipboard>
 #include <QtGui/QFocusEvent>
@@ -102,11 +104,38 @@ InputEvent keyed(const QKeyEvent& event, bool down) {
   return e;
 }
 
+// The widgets that wait for a frame. They take turns, a pass of the event loop each: Qt paints all widgets that ask in one pass
+// at once, and the frames of several large pictures together would be a long block.
+class FrameTurns {
+ public:
+  void ask(QWidget* widget) {
+    if (!waiting_.contains(widget)) waiting_.push_back(widget);
+    if (!timer_) {
+      timer_ = new QTimer(qApp);
+      timer_->setSingleShot(true);
+      timer_->setInterval(1);
+      QObject::connect(timer_, &QTimer::timeout, qApp, [this] { next(); });
+    }
+    if (!timer_->isActive()) timer_->start();
+  }
+
+ private:
+  void next() {
+    while (!waiting_.isEmpty() && !waiting_.front()) waiting_.pop_front();
+    if (waiting_.isEmpty()) return;
+    waiting_.takeFirst()->update();
+    if (!waiting_.isEmpty()) timer_->start();
+  }
+
+  QList<QPointer<QWidget>> waiting_;
+  QPointer<QTimer> timer_;  // of the application
+};
+
 // Asks for a frame soon. Qt would merge a request made inside a paint event with that event. A posted event would draw the
 // frame before the event loop looks for input, and together with all other work of a new plan.
 void ask_for_frame(QWidget& canvas, QWidget* surface) {
-  QTimer::singleShot(1, &canvas,
-                     guarded(&canvas, [&canvas, surface] { surface != nullptr ? surface->update() : canvas.update(); }));
+  static FrameTurns turns;
+  turns.ask(surface != nullptr ? surface : &canvas);
 }
 
 Pixels pixels_of(QImage* image) { return {reinterpret_cast<std::uint32_t*>(image->bits()), image->width(), image->height()}; }

@@ -187,6 +187,10 @@ void MainWindow::pose_problem() {
   const auto known = std::find_if(problems_.begin(), problems_.end(), same);
   if (known != problems_.end()) {
     problem_ = *known;
+  } else if (std::unique_ptr<PreparedSearch> priced = recompute().take_search(wishes_.now())) {
+    problem_ = priced->problem;
+    problems_.push_back(problem_);
+    worker_->adopt(std::move(priced));
   } else {
     PlanProblem problem{session_.document()->captured, session_.document()->options};
     problem.options.wishes = wishes_.now();
@@ -237,6 +241,7 @@ void MainWindow::request() {
 
 void MainWindow::poll() {
   take(worker_->take());
+  session_.note_complete();
   if (session_.solving()) session_.set_planning(session_.planning(), worker_->progress());
   session_.set_known(worker_->known());
   if (session_.keep_all() == nullptr)

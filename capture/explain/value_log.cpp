@@ -18,6 +18,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
 
@@ -50,6 +51,7 @@ class LogWriter {
   }
 
   std::vector<ValueEntry> write() {
+    log_.reserve(plan_.values.size());
     gather_copies();
     gather_readers();
     for (ValueEntry& e : log_) describe(&e);
@@ -72,12 +74,14 @@ class LogWriter {
 
   // By node: the node that it repeats; itself unless it is a clone of a node of the plan.
   std::vector<NodeId> originals() const {
+    std::vector<NodeId> original(g_.nodes.size());
+    std::iota(original.begin(), original.end(), 0);
+    if (std::none_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& node) { return node.origin.clone; })) return original;
     std::unordered_map<std::string_view, NodeId> made_by;
     for (NodeId n = 0; n < g_.node_count(); ++n)
       if (const Node& node = g_.nodes[n];
           !node.origin.clone && node.n_outputs > 0 && !g_.values[node.first_output].name.empty())
         made_by.emplace(g_.values[node.first_output].name.view(), n);
-    std::vector<NodeId> original(g_.nodes.size());
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       const Node& node = g_.nodes[n];
       const auto found = node.origin.clone ? made_by.find(node.origin.of.view()) : made_by.end();

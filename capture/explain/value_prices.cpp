@@ -265,25 +265,33 @@ ValuePrice price_alone(const Plan& plan, const std::vector<ValueEntry>& log, con
   return price;
 }
 
-ValuePrice price_anew(const Graph& captured, const Plan& plan, const ValueEntry& entry, const PlanOptions& options) {
+ValuePrice other_wish(const ValueEntry& entry) {
   ValuePrice price;
   price.wish = {entry.choice == ValueChoice::recomputed ? WishKind::keep : WishKind::recompute, entry.name};
   price.obstacle = obstacle_of(entry);
   if (price.obstacle.empty() && entry.name.find_first_of("*?:") != std::string::npos)
     price.obstacle = "a wish cannot name it: its name is a pattern";
+  return price;
+}
+
+void take_numbers(const Plan& anew, ValuePrice* price) {
+  price->feasible = anew.feasible;
+  price->live_peak_bytes = anew.lower_bound_bytes;
+  price->peak_bytes = anew.peak_bytes;
+  price->floor_bytes = anew.floor_bytes;
+  price->cost_us = anew.cost_us;
+  price->recomputed_nodes = anew.recomputed_nodes;
+}
+
+ValuePrice price_anew(const Graph& captured, const Plan& plan, const ValueEntry& entry, const PlanOptions& options) {
+  ValuePrice price = other_wish(entry);
   if (!price.obstacle.empty()) return price;
   PlanOptions how = options;
   how.wishes.push_back(price.wish);
   how.budget = plan.budget_bytes;
   how.budget_percent = -1;
   how.progress = {};
-  const Plan anew = make_plan(captured, how);
-  price.feasible = anew.feasible;
-  price.live_peak_bytes = anew.lower_bound_bytes;
-  price.peak_bytes = anew.peak_bytes;
-  price.floor_bytes = anew.floor_bytes;
-  price.cost_us = anew.cost_us;
-  price.recomputed_nodes = anew.recomputed_nodes;
+  take_numbers(make_plan(captured, how), &price);
   return price;
 }
 

@@ -41,6 +41,11 @@ ValuePrice price_alone(const Plan& plan, const std::vector<ValueEntry>& log, con
 // make_plan().
 ValuePrice price_anew(const Graph& captured, const Plan& plan, const ValueEntry& entry, const PlanOptions& options);
 
+// The two halves of price_anew, for a caller who has the plan from a search of its own: the wish for the other choice, or the
+// obstacle to it; and the numbers of the plan that honours the wish.
+ValuePrice other_wish(const ValueEntry& entry);
+void take_numbers(const Plan& anew, ValuePrice* price);
+
 // Everything that is known of one value; both prices where they are given.
 std::string value_text(const Plan& plan, const ValueEntry& entry, const ValuePrice* alone, const ValuePrice* anew);
 

@@ -15,6 +15,7 @@
 #include <tapedeck/engine/ir/core_ops.h>
 
 #include <algorithm>
+#include <span>
 
 namespace tapedeck {
 
@@ -116,22 +117,23 @@ class CopyWriter {
     std::vector<int> unread(from_.values.size(), 0);  // by state: pending copies that still read its old bytes
     for (const Pending& p : pending)
       if (p.reads != kNone) ++unread[p.reads];
-    while (!pending.empty()) {
-      auto next = std::find_if(pending.begin(), pending.end(), [&](const Pending& p) { return unread[p.state] == 0; });
+    for (auto first = pending.begin(); first != pending.end();) {
+      const auto next = std::find_if(first, pending.end(), [&](const Pending& p) { return unread[p.state] == 0; });
       if (next == pending.end()) {
-        stage(pending, pending.front().state);
-        unread[pending.front().state] = 0;
+        stage({first, pending.end()}, first->state);
+        unread[first->state] = 0;
         continue;
       }
       if (next->reads != kNone) --unread[next->reads];
       to_.updates.push_back({next->state, copy(next->value, Phase::update)});
-      pending.erase(next);
+      std::rotate(first, next, next + 1);  // it is done, and the others keep their order
+      ++first;
     }
   }
 
  private:
   // Copies into the arena every value of `state` that pending copies read. Each value is copied once.
-  void stage(std::vector<Pending>& pending, ValueId state) {
+  void stage(std::span<Pending> pending, ValueId state) {
     for (std::size_t i = 0; i < pending.size(); ++i) {
       if (pending[i].reads != state) continue;
       const ValueId value = pending[i].value, staged = copy(value, Phase::update);

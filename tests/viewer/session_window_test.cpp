@@ -132,7 +132,6 @@ class SessionWindow : public testing::Test {
     window->slider().setValue(kBudgetSteps / 3);
     plan();
     window->session().select_value(value("h5"));
-    ASSERT_TRUE(spin_until([&] { return window->recompute().settled(); }));
     key(Qt::Key_K);
     plan();
     ASSERT_EQ(window->session().wishes().size(), 1u);

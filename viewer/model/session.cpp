@@ -114,6 +114,7 @@ void Session::find_range_again(const PlanModel& before) {
 
 void Session::show(std::shared_ptr<const PlanModel> model) {
   const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
+  complete_ = model_ && model_->is_complete();
   colours_.reset();
   const Selection old = std::exchange(selection_, Selection{});
   measured_us_ = model_ ? measurements_.node_us(*model_) : std::vector<double>();
@@ -130,6 +131,12 @@ void Session::show(std::shared_ptr<const PlanModel> model) {
   centred_ = kNone;
   tell(&Observer::plan_changed);
   tell(&Observer::selection_changed);
+}
+
+void Session::note_complete() {
+  if (complete_ || !model_ || !model_->is_complete()) return;
+  complete_ = true;
+  tell(&Observer::plan_changed);
 }
 
 void Session::set_planning(Planning planning, double progress) {
@@ -193,13 +200,13 @@ void Session::select(ValueId v, NodeId n) {
 }
 
 void Session::select_value(ValueId v) {
-  if (!model_) return;
+  if (!model_ || !model_->is_complete()) return;
   select(v, kNone);
   tell(&Observer::selection_changed);
 }
 
 void Session::select_node(NodeId n) {
-  if (!model_) return;
+  if (!model_ || !model_->is_complete()) return;
   select(kNone, n);
   tell(&Observer::selection_changed);
 }

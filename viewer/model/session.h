@@ -63,6 +63,8 @@ class Session {
   void close();
   // Shows a plan. The value of the same name stays selected, if there is one, and the same part of the step stays in view.
   void show(std::shared_ptr<const PlanModel> model);
+  // Tells the panels when the tables of the shown plan, whose pictures came first, are there. Until then nothing is selected.
+  void note_complete();
   void set_planning(Planning planning, double progress = 0);
   void set_asked_budget(std::int64_t bytes);
   void set_keep_all(std::shared_ptr<const PlanModel> model);
@@ -149,6 +151,7 @@ class Session {
   ViewHistory history_;
   ValueId centred_ = kNone;
   std::shared_ptr<const PlanModel> keep_all_;
+  bool complete_ = false;  // the shown plan, as far as the panels know
   Planning planning_ = Planning::done;
   double progress_ = 0;
   std::int64_t asked_budget_ = -1;

@@ -335,6 +335,7 @@ void summary_tooltip() {
 }
 
 void value_tooltip(const PlanModel& model, ValueId v) {
+  if (!model.is_complete()) return ImGui::SetTooltip("%s", model.name_of(v).c_str());
   const ValueFacts facts = explain_value(model, v);
   ImGui::BeginTooltip();
   ImGui::PushFont(font(TextSize::title));
@@ -358,7 +359,7 @@ void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) 
   ImGui::TextUnformatted(node_title(model.graph(), n).c_str());
   ImGui::PopFont();
   ImGui::Text("%s live", exact_bytes(model.curve()[n]).c_str());
-  ImGui::TextUnformatted(node_time_text(model, n).c_str());
+  if (model.is_complete()) ImGui::TextUnformatted(node_time_text(model, n).c_str());
   for (const PlanLayer& layer : colours.layers()) {
     const std::int64_t bytes = (*layer.curve)[static_cast<std::size_t>(n)];
     if (bytes > 0) ImGui::TextDisabled("%s  %s", layer.name.c_str(), human_bytes(bytes).c_str());

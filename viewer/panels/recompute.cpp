@@ -1,17 +1,23 @@
 // The panel of recomputation. A change of the plan or of the selection goes this way:
 //
-//   refresh() --> thread: price_alone, price_anew --> mail --> arrived() --> card
+//   refresh() --> thread: price_alone, searched_price --> mail --> arrived() --> card
+//                                                          |
+//                                                          +--> take_search(): the wish is made, and its plan is known
 #include <tapedeck/viewer/panels/recompute.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/model/wish_history.h>
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/release_later.h>
 #include <tapedeck/viewer/plan/tables.h>
+#include <tapedeck/viewer/planning/default_source.h>
 #include <tapedeck/viewer/words/format.h>
 
 #include <tapedeck/capture/plan/wished_values.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
+#include <QtCore/QTimer>
 #include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QLabel>
@@ -40,6 +46,32 @@ std::string chain_text(const Plan& plan, const ValueEntry& e) {
   std::string text = fmt::format("{} reader{}, the last {}", e.readers.size(), e.readers.size() == 1 ? "" : "s",
                                  node_title(plan.graph, e.last_reader()));
   return text;
+}
+
+// As price_anew, and under a budget the search is kept, because a person may make the wish next. Without a budget there is less
+// to choose, so make_plan takes far less time than a search for all budgets.
+ValuePrice searched_price(const PlanProblem& asked, const Plan& plan, const ValueEntry& entry,
+                          const std::atomic<bool>* cancelled, PreparedSearch* search) {
+  if (plan.budget_bytes < 0) {
+    PlanOptions options = asked.options;
+    options.cancel = cancelled;
+    return price_anew(*asked.graph, plan, entry, options);
+  }
+  ValuePrice price = other_wish(entry);
+  if (!price.obstacle.empty()) return price;
+  PlanProblem problem = asked;
+  problem.options.wishes = with_wish(problem.options.wishes, price.wish);
+  search->problem = std::make_shared<const PlanProblem>(std::move(problem));
+  search->source = default_source()(*search->problem, {SearchEffort::full, search->cancel.get(), {}});
+  search->budget = plan.budget_bytes;
+  search->plan = search->source->plan(search->budget);
+  take_numbers(*search->plan, &price);
+  return price;
+}
+
+// A search of a large graph takes long to destroy.
+void drop(std::unique_ptr<PreparedSearch> search) {
+  if (search) release_later(std::shared_ptr<const void>(std::move(search)));
 }
 
 const Wish* wish_of(const std::vector<Wish>& wishes, const std::string& name) {
@@ -74,7 +106,7 @@ RecomputePanel::RecomputePanel(Session& session, QWidget* parent) : QWidget(pare
 }
 
 RecomputePanel::~RecomputePanel() {
-  task_.cancel();
+  stop_asking();
   session_.detach(this);
 }
 
@@ -106,29 +138,44 @@ void RecomputePanel::make_table() {
 }
 
 void RecomputePanel::closed() {
-  task_.cancel();
+  stop_asking();
   prices_ = {};
-  asked_model_ = 0;
-  asked_value_ = kNone;
+  drop(std::move(search_));
   card_->clear();
 }
 
+// In a dock behind others the panel counts as visible, but no part of it is seen.
+bool RecomputePanel::is_seen() const { return finishing_ || (isVisible() && !visibleRegion().isEmpty()); }
+
 void RecomputePanel::refresh() {
+  stale_ = !is_seen();
   ask_for_prices();
-  fill_card();
+  show_buttons();
+  if (!stale_) fill_card();
+}
+
+void RecomputePanel::paintEvent(QPaintEvent* event) {
+  QWidget::paintEvent(event);
+  if (stale_) QTimer::singleShot(0, this, guarded(this, [this] { refresh(); }));
 }
 
 void RecomputePanel::finish() {
+  finishing_ = true;
   refresh();
   task_.wait();
   arrived();
+  finishing_ = false;
 }
 
 bool RecomputePanel::settled() const {
   if (session_.model() == nullptr || session_.solving()) return false;
-  const ValueEntry* entry = selected();
-  return entry == nullptr || (prices_.name == entry->name && prices_.model == session_.model()->serial() &&
-                              ((prices_.alone && prices_.anew) || !prices_.error.empty()));
+  return selected() == nullptr || has_prices();
+}
+
+// Both prices of the selected value.
+bool RecomputePanel::has_prices() const {
+  return prices_.name == selected()->name && prices_.model == session_.model()->serial() &&
+         ((prices_.alone && prices_.anew) || !prices_.error.empty());
 }
 
 const ValueEntry* RecomputePanel::selected() const {
@@ -136,26 +183,36 @@ const ValueEntry* RecomputePanel::selected() const {
   return session_.model() == nullptr || v == kNone ? nullptr : &session_.model()->values().entry(v);
 }
 
+void RecomputePanel::stop_asking() {
+  task_.cancel();
+  if (cancel_search_) *cancel_search_ = true;
+  asked_model_ = 0;
+  asked_value_ = kNone;
+}
+
 // The prices of a plan that is still being improved would be out of date at once.
 void RecomputePanel::ask_for_prices() {
   const Document* document = session_.document();
-  if (document == nullptr || selected() == nullptr || session_.solving()) return task_.cancel();
+  if (document == nullptr || selected() == nullptr || session_.solving() || !is_seen()) return stop_asking();
   const ValueId v = session_.selection().value;
-  if (session_.model()->serial() == asked_model_ && v == asked_value_) return;
+  if ((session_.model()->serial() == asked_model_ && v == asked_value_) || has_prices()) return;
+  stop_asking();
+  drop(std::move(search_));
   asked_model_ = session_.model()->serial();
   asked_value_ = v;
-  PlanOptions options = document->options;
-  options.wishes = session_.wishes();
-  task_.run([this, mail = mail_, model = session_.shared_model(), captured = document->captured, options,
-             v](const std::atomic<bool>& cancelled) mutable {
+  PlanProblem problem{document->captured, document->options};
+  problem.options.wishes = session_.wishes();
+  auto search = std::make_shared<std::unique_ptr<PreparedSearch>>(std::make_unique<PreparedSearch>());  // handed on at the end
+  cancel_search_ = (*search)->cancel;
+  task_.run([this, mail = mail_, model = session_.shared_model(), problem, search, v](const std::atomic<bool>& cancelled) {
     const auto hand_over = [&](const ValuePrices& prices) {
+      std::lock_guard lock(mail->mutex);
       if (cancelled) return;
-      {
-        std::lock_guard lock(mail->mutex);
-        mail->prices = prices;
-      }
+      mail->prices = prices;
+      if (prices.anew) mail->search = std::move(*search);
       QMetaObject::invokeMethod(this, guarded(this, [this] { arrived(); }), Qt::QueuedConnection);
     };
+    PlanOptions options = problem.options;
     options.cancel = &cancelled;
     const ValueEntry& entry = model->values().entry(v);
     ValuePrices prices;
@@ -164,7 +221,7 @@ void RecomputePanel::ask_for_prices() {
     try {
       prices.alone = price_alone(model->plan(), model->values().log(), entry, options);
       hand_over(prices);
-      prices.anew = price_anew(*captured, model->plan(), entry, options);
+      prices.anew = searched_price(problem, model->plan(), entry, &cancelled, search->get());
     } catch (const Cancelled&) {
       return;
     } catch (const std::exception& error) {
@@ -174,10 +231,19 @@ void RecomputePanel::ask_for_prices() {
   });
 }
 
+std::unique_ptr<PreparedSearch> RecomputePanel::take_search(const std::vector<Wish>& wishes) {
+  if (!search_ || !search_->source || session_.document() == nullptr) return nullptr;
+  const PlanProblem& problem = *search_->problem;
+  if (problem.graph != session_.document()->captured || problem.options.wishes != wishes) return nullptr;
+  cancel_search_.reset();  // the search is no longer this panel's to cancel
+  return std::move(search_);
+}
+
 void RecomputePanel::arrived() {
   {
     std::lock_guard lock(mail_->mutex);
     if (std::optional<ValuePrices> prices = std::exchange(mail_->prices, std::nullopt)) prices_ = std::move(*prices);
+    if (mail_->search) search_ = std::move(mail_->search);
   }
   fill_card();
 }
@@ -187,7 +253,7 @@ bool RecomputePanel::can_wish() const {
   return e != nullptr && e->choice != ValueChoice::elsewhere && !e->runs.empty();
 }
 
-void RecomputePanel::fill_card() {
+void RecomputePanel::show_buttons() {
   const ValueEntry* e = selected();
   std::string wishes;
   for (const Wish& wish : session_.wishes()) wishes += (wishes.empty() ? "Wishes: " : ", ") + wish_text(wish);
@@ -198,6 +264,10 @@ void RecomputePanel::fill_card() {
   keep_->setChecked(wished != nullptr && wished->kind == WishKind::keep);
   recompute_->setChecked(wished != nullptr && wished->kind == WishKind::recompute);
   may_->setChecked(wished == nullptr && can_wish());
+}
+
+void RecomputePanel::fill_card() {
+  const ValueEntry* e = selected();
   if (e == nullptr)
     return card_->setHtml(QStringLiteral("<p>Select a value, here or in any picture, to see what it costs.</p>"));
   const Plan& plan = session_.model()->plan();
@@ -223,7 +293,7 @@ void RecomputePanel::wish(std::optional<WishKind> kind) {
   const ValueEntry* e = selected();
   if (e != nullptr)
     session_.ask_wishes(kind ? with_wish(session_.wishes(), {*kind, e->name}) : without_wish(session_.wishes(), e->name));
-  fill_card();
+  show_buttons();
 }
 
 }  // namespace tapedeck::viewer

@@ -50,7 +50,8 @@ class Cutter : public QStyledItemDelegate {
 constexpr int kManyRows = 20000;
 
 // A tree view copies one cell by itself; this one copies what the panel says. It also says when the mouse leaves. Views of many
-// rows take turns when they lay them out, a pass of the event loop each.
+// rows take turns when they lay them out, a pass of the event loop each, and a view in a dock behind others lays them out when
+// it is seen.
 class View : public QTreeView {
  public:
   View(std::function<void()> copy, std::function<void()> left) : copy_(std::move(copy)), left_(std::move(left)) {}
@@ -68,6 +69,17 @@ class View : public QTreeView {
     QTreeView::timerEvent(event);
     if (many) since_turn.start();
   }
+  void doItemsLayout() override {
+    waits_ = !isVisible() || visibleRegion().isEmpty();
+    if (!waits_) QTreeView::doItemsLayout();
+  }
+  void paintEvent(QPaintEvent* event) override {
+    if (std::exchange(waits_, false)) {
+      QTreeView::doItemsLayout();
+      if (currentIndex().isValid()) scrollTo(currentIndex());
+    }
+    QTreeView::paintEvent(event);
+  }
   void keyPressEvent(QKeyEvent* event) override {
     if (!event->matches(QKeySequence::Copy)) return QTreeView::keyPressEvent(event);
     copy_();
@@ -76,6 +88,7 @@ class View : public QTreeView {
 
  private:
   std::function<void()> copy_, left_;
+  bool waits_ = false;  // for somebody to see it
 };
 
 }  // namespace
@@ -194,8 +207,10 @@ void TablePanel::selection_changed() {
   following_ = outer;
 }
 
+// The tables of a large plan come after its pictures.
 void TablePanel::refill() {
-  const std::shared_ptr<const PlanModel> model = session_.shared_model();
+  std::shared_ptr<const PlanModel> model = session_.shared_model();
+  if (model && !model->is_complete()) model.reset();
   shown_ = model ? model->serial() : 0;
   const bool outer = std::exchange(following_, true);
   rows_->show(model, field_->filter(), id_ == TableId::nodes ? session_.measured_us() : std::vector<double>());

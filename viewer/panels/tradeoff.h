@@ -59,7 +59,7 @@ class TradeoffPanel : public PicturePanel {
   std::vector<KnownPlan> points_;    // of the list and the white curve, in the last frame
   std::vector<TradeoffMark> marks_;  // all points of the last frame
   std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
-  BackgroundTask task_;  // the last member: its destructor joins the thread first
+  BackgroundTask task_{BackgroundTask::Pace::gives_way};  // the last member: its destructor joins the thread first
 };
 
 }  // namespace tapedeck::viewer

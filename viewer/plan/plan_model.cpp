@@ -65,6 +65,7 @@ struct PlanModel::Later {
   std::shared_ptr<const TimeAxis> by_node = std::make_shared<const TimeAxis>(), by_us;
   std::optional<Table> tables[kTableCount];
   std::vector<PlanRect> alive_at_peak;
+  std::atomic<bool> complete{true};  // else another thread makes what is missing
 };
 
 PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve, std::shared_ptr<const CostModel> costs,
@@ -85,15 +86,35 @@ PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t>
 }
 
 std::shared_ptr<const PlanModel> PlanModel::of(Plan plan, std::shared_ptr<const CostModel> costs, std::vector<Wish> wishes) {
+  std::shared_ptr<const PlanModel> model = pictures_of(std::move(plan), std::move(costs), std::move(wishes));
+  model->complete();
+  return model;
+}
+
+std::shared_ptr<const PlanModel> PlanModel::pictures_of(Plan plan, std::shared_ptr<const CostModel> costs,
+                                                        std::vector<Wish> wishes) {
   auto shared = std::make_shared<const Plan>(std::move(plan));
   auto model = std::make_unique<const PlanModel>(shared, live_bytes(*shared), std::move(costs), std::move(wishes));
-  for (int id = 0; id < kTableCount; ++id) {
-    const Table& table = model->table(static_cast<TableId>(id));
-    for (const RowOrder& by : noted_orders(static_cast<TableId>(id))) table.order(by);
-  }
-  model->nodes_by_value();
   model->alive_at_peak();
+  model->later_->complete = false;
   return released_later(std::move(model));
+}
+
+void PlanModel::complete() const {
+  for (int id = 0; id < kTableCount; ++id) {
+    const Table& made = table(static_cast<TableId>(id));
+    for (const RowOrder& by : noted_orders(static_cast<TableId>(id))) made.order(by);
+  }
+  nodes_by_value();
+  alive_at_peak();
+  later_->complete = true;
+}
+
+bool PlanModel::is_complete() const { return later_->complete; }
+
+// In a plan without clones every value has the name that stands in the graph.
+std::string PlanModel::name_of(ValueId v) const {
+  return plan_->recomputed_nodes == 0 && !is_complete() ? "%" + graph().value_name(v) : values().name(v);
 }
 
 const ValueIndex& PlanModel::values() const {

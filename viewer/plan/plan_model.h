@@ -50,6 +50,12 @@ class PlanModel {
   // make them. Another thread destroys the model, whoever drops the last reference (release_later.h).
   static std::shared_ptr<const PlanModel> of(Plan plan, std::shared_ptr<const CostModel> costs = {},
                                              std::vector<Wish> wishes = {});
+  // The same without the value log and the tables, which take ten times as long as the pictures. The thread that made the model
+  // calls complete() when the pictures are on their way. Until then, the UI thread asks for neither of them.
+  static std::shared_ptr<const PlanModel> pictures_of(Plan plan, std::shared_ptr<const CostModel> costs = {},
+                                                      std::vector<Wish> wishes = {});
+  void complete() const;
+  bool is_complete() const;
 
   std::uint64_t serial() const { return serial_; }  // unique among all models of the process
   const Plan& plan() const { return *plan_; }
@@ -73,7 +79,7 @@ class PlanModel {
   const ValueIndex& values() const;
   const Table& table(TableId id) const;
   const NodesByValue& nodes_by_value() const;
-  std::string name_of(ValueId v) const { return values().name(v); }
+  std::string name_of(ValueId v) const;
   // The axis of time that counts nodes, or the microseconds of this plan.
   std::shared_ptr<const TimeAxis> time_axis(TimeUnit unit) const;
   const CostModel* costs() const;  // that the plan was made with; null: estimates

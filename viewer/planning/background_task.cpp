@@ -1,10 +1,13 @@
 #include <tapedeck/viewer/planning/background_task.h>
 
+#include <tapedeck/viewer/planning/giving_way.h>
+
+#include <optional>
 #include <utility>
 
 namespace tapedeck::viewer {
 
-BackgroundTask::BackgroundTask() : thread_([this] { loop(); }) {}
+BackgroundTask::BackgroundTask(Pace pace) : thread_([this, pace] { loop(pace); }) {}
 
 BackgroundTask::~BackgroundTask() {
   cancel();
@@ -41,7 +44,9 @@ void BackgroundTask::wait() {
   changed_.wait(lock, [&] { return !waiting_ && !running_; });
 }
 
-void BackgroundTask::loop() {
+void BackgroundTask::loop(Pace pace) {
+  std::optional<GivingWay> way;
+  if (pace == Pace::gives_way) way.emplace();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return quit_ || waiting_; });

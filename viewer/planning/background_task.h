@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,7 +17,8 @@ class BackgroundTask {
   // The flag becomes true when the work is no longer wanted. An exception of the work ends it, and nobody is told.
   using Work = std::function<void(const std::atomic<bool>& cancelled)>;
 
-  BackgroundTask();
+  enum class Pace : std::uint8_t { ordinary, gives_way };  // to threads that draw, where it works for seconds (giving_way.h)
+  explicit BackgroundTask(Pace pace = Pace::ordinary);
   ~BackgroundTask();  // cancels and joins
   BackgroundTask(const BackgroundTask&) = delete;
 
@@ -30,7 +32,7 @@ class BackgroundTask {
     Work work;
     std::atomic<bool> cancelled{false};
   };
-  void loop();
+  void loop(Pace pace);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

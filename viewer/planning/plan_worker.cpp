@@ -1,9 +1,12 @@
 // The two threads of the worker; see plan_worker.h. A job and a request are replaced under the lock. A thread that works
-// without the lock holds its job by a shared pointer, and looks afterwards whether the job is still the newest.
+// without the lock holds its job by a shared pointer, and looks afterwards whether the job is still the newest. The searches of
+// a large graph take long to destroy, so the UI thread leaves that to another thread (release_later.h).
 #include <tapedeck/viewer/planning/plan_worker.h>
 
 #include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/plan/release_later.h>
+#include <tapedeck/viewer/planning/giving_way.h>
 
 #include <algorithm>
 #include <exception>
@@ -15,15 +18,24 @@ struct PlanWorker::Job {
   explicit Job(std::shared_ptr<const PlanProblem> asked) : problem(std::move(asked)), archive(problem->graph->nodes.size()) {}
 
   std::shared_ptr<const PlanProblem> problem;
-  std::atomic<bool> cancel_draft{false}, cancel_full{false};
+  std::atomic<bool> cancel_draft{false};
+  std::shared_ptr<std::atomic<bool>> cancel_full = std::make_shared<std::atomic<bool>>(false);
   std::unique_ptr<PlanSource> draft;  // of the answering thread
   std::unique_ptr<PlanSource> full;   // of the preparing thread until it is there, then of the answering thread
   std::string error;                  // why there is no full search
-  bool has_no_draft = false;          // the draft failed; the full search says why
-  bool interruptible = false;         // the full search makes a plan that a newer request may cancel
-  PlanArchive archive;                // under the lock
+  std::optional<Plan> known_plan;     // that an adopted search has made for `known_budget`; of the answering thread
+  std::int64_t known_budget = -1;
+  bool has_no_draft = false;   // the draft failed; the full search says why
+  bool interruptible = false;  // the full search makes a plan that a newer request may cancel
+  PlanArchive archive;         // under the lock
 
   bool prepared() const { return full || !error.empty(); }
+  void stop() { cancel_draft = *cancel_full = true; }
+  // From the full search. REQUIRES that it is there.
+  Plan plan(std::int64_t budget) {
+    if (known_plan && budget == known_budget) return *std::exchange(known_plan, std::nullopt);
+    return full->plan(budget);
+  }
   std::optional<std::int64_t> next_to_fill() const {
     return full ? archive.next_to_fill(full->floor(), full->keep_all_peak()) : std::nullopt;
   }
@@ -45,8 +57,11 @@ namespace {
 
 constexpr std::size_t kMostFormer = 2;
 
-std::shared_ptr<const PlanModel> model_of(Plan plan, const PlanProblem& problem) {
-  return PlanModel::of(std::move(plan), problem.options.costs, with_program_wishes(*problem.graph, problem.options.wishes));
+constexpr std::size_t kManyNodes = 20'000;  // of a graph whose first picture does not wait for the tables
+
+std::shared_ptr<const PlanModel> model_of(Plan plan, const PlanProblem& problem,
+                                          decltype(PlanModel::of)& made = PlanModel::of) {
+  return made(std::move(plan), problem.options.costs, with_program_wishes(*problem.graph, problem.options.wishes));
 }
 
 // The limits of the full search are those of the graph, so that the scale of the pictures is the same for drafts.
@@ -86,27 +101,34 @@ PlanWorker::~PlanWorker() {
 
 void PlanWorker::start(std::shared_ptr<const PlanProblem> problem) {
   if (job_ && job_->problem == problem) return;
-  if (job_) {
-    job_->cancel_draft = job_->cancel_full = true;
-    if (job_->full) former_.push_front(job_);
-  }
+  const std::shared_ptr<Job> before = std::exchange(job_, nullptr);
   const auto same = [&](const std::shared_ptr<Job>& job) { return job->problem == problem; };
   const auto known = std::find_if(former_.begin(), former_.end(), same);
   if (known != former_.end()) {
     job_ = *known;
     former_.erase(known);
-    job_->cancel_draft = job_->cancel_full = false;
+    job_->cancel_draft = *job_->cancel_full = false;
   } else {
     progress_.reset();
     job_ = std::make_shared<Job>(std::move(problem));
   }
-  if (former_.size() > kMostFormer) former_.pop_back();
+  if (!before) return;
+  before->stop();
+  keep_former(before);
+}
+
+void PlanWorker::keep_former(std::shared_ptr<Job> job) {
+  if (!job->full) return release_later(std::move(job));
+  former_.push_front(std::move(job));
+  if (former_.size() <= kMostFormer) return;
+  release_later(std::exchange(former_.back(), nullptr));
+  former_.pop_back();
 }
 
 std::uint64_t PlanWorker::request(std::shared_ptr<const PlanProblem> problem, const Budget& budget) {
   std::lock_guard lock(mutex_);
   start(std::move(problem));
-  if (job_->interruptible) job_->cancel_full = true;
+  if (job_->interruptible) *job_->cancel_full = true;
   request_ = std::make_unique<Request>(Request{++numbers_, budget});
   done_.reset();
   changed_.notify_all();
@@ -121,10 +143,22 @@ void PlanWorker::prepare(std::shared_ptr<const PlanProblem> problem) {
   changed_.notify_all();
 }
 
+void PlanWorker::adopt(std::unique_ptr<PreparedSearch> search) {
+  auto job = std::make_shared<Job>(std::move(search->problem));
+  job->cancel_full = std::move(search->cancel);
+  job->full = std::move(search->source);
+  job->known_plan = std::move(search->plan);
+  job->known_budget = search->budget;
+  std::lock_guard lock(mutex_);
+  keep_former(std::move(job));
+}
+
 void PlanWorker::cancel() {
   std::lock_guard lock(mutex_);
-  if (job_) job_->cancel_draft = job_->cancel_full = true;
-  job_.reset();
+  answered_ = false;
+  if (job_) job_->stop();
+  release_later(std::exchange(job_, nullptr));
+  for (std::shared_ptr<Job>& job : former_) release_later(std::exchange(job, nullptr));
   former_.clear();
   request_.reset();
   done_.reset();
@@ -164,7 +198,7 @@ void PlanWorker::pause_filling(bool paused) {
   std::lock_guard lock(mutex_);
   paused_ = paused;
   const bool is_asked = request_ && !request_->final;
-  if (paused && !is_asked && job_ && job_->interruptible) job_->cancel_full = true;
+  if (paused && !is_asked && job_ && job_->interruptible) *job_->cancel_full = true;
   changed_.notify_all();
 }
 
@@ -176,6 +210,7 @@ bool PlanWorker::fills() const {
 }
 
 void PlanWorker::prepare_searches() {
+  const GivingWay way;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return quit_ || (job_ && !job_->prepared()); });
@@ -186,7 +221,7 @@ void PlanWorker::prepare_searches() {
     std::string error;
     try {
       made = make_source_(*job->problem,
-                          {SearchEffort::full, &job->cancel_full, [this](double share) { progress_.tell(share, wake_); }});
+                          {SearchEffort::full, job->cancel_full.get(), [this](double share) { progress_.tell(share, wake_); }});
     } catch (...) {
       error = message_of_exception();
     }
@@ -237,6 +272,7 @@ void PlanWorker::do_step(Step step, std::unique_lock<std::mutex>& lock) {
 
 // REQUIRES the lock; wakes without it would be as good, but `wake` only posts a message.
 void PlanWorker::deliver(Result result) {
+  answered_ = true;
   done_ = std::move(result);
   changed_.notify_all();
   wake_();
@@ -248,7 +284,9 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
   request_->drafted = true;
   if (asked.budget.bytes >= 0)
     if (auto known = job->archive.cheapest_within(asked.budget.bytes)) deliver({asked.number, std::move(known), {}, true});
+  const bool first = !answered_ && job->problem->graph->nodes.size() >= kManyNodes;
   const bool knows_limits = job->full != nullptr;  // once it is there, only this thread uses it
+  if (knows_limits && job->known_plan && job->full->bytes_of(asked.budget) == job->known_budget) return;
   lock.unlock();
   std::shared_ptr<const PlanModel> model;
   std::int64_t budget = -1;
@@ -258,7 +296,7 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
     budget = job->draft->bytes_of(asked.budget);
     Plan plan = job->draft->plan(budget);
     if (knows_limits) take_limits(*job->full, &plan);
-    model = model_of(std::move(plan), *job->problem);
+    model = model_of(std::move(plan), *job->problem, first ? PlanModel::pictures_of : PlanModel::of);
   } catch (...) {
     failed = true;  // the full search fails too, and its error is the one to show
   }
@@ -272,7 +310,12 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
     if (auto known = job->archive.cheapest_within(budget))
       if (!model || !model->plan().feasible || known->plan().cost_us <= model->plan().cost_us) model = std::move(known);
   if (!model || (budget >= 0 && !model->plan().feasible)) return;
-  deliver({asked.number, std::move(model), {}, true});
+  deliver({asked.number, model, {}, true});
+  if (model->is_complete()) return;
+  lock.unlock();
+  model->complete();
+  lock.lock();
+  wake_();
 }
 
 void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
@@ -283,11 +326,11 @@ void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
     const std::int64_t budget = job->full->bytes_of(asked.budget);
     result.model = job->archive.find(budget);
     if (!result.model) {
-      job->cancel_full = false;
+      *job->cancel_full = false;
       job->interruptible = true;
       lock.unlock();
       try {
-        result.model = model_of(job->full->plan(budget), *job->problem);
+        result.model = model_of(job->plan(budget), *job->problem);
       } catch (...) {
         result.error = message_of_exception();
       }
@@ -304,7 +347,7 @@ void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
 void PlanWorker::fill_archive(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Job> job = job_;
   const std::int64_t budget = *job->next_to_fill();
-  job->cancel_full = false;
+  *job->cancel_full = false;
   job->interruptible = true;
   lock.unlock();
   std::shared_ptr<const PlanModel> model;

@@ -14,6 +14,7 @@
 
 #include <tapedeck/viewer/planning/plan_archive.h>
 #include <tapedeck/viewer/planning/plan_source.h>
+#include <tapedeck/viewer/planning/prepared_search.h>
 #include <tapedeck/viewer/planning/told_progress.h>
 
 #include <atomic>
@@ -51,6 +52,8 @@ class PlanWorker {
   std::uint64_t request(std::shared_ptr<const PlanProblem> problem, const Budget& budget);
   // Prepares the searches of a problem, and fills its archive, without asking for a plan.
   void prepare(std::shared_ptr<const PlanProblem> problem);
+  // Keeps a search that somebody else has made of its problem, so that a request for the problem need not make it again.
+  void adopt(std::unique_ptr<PreparedSearch> search);
   void cancel();  // drops the request and the problem
 
   std::optional<Result> take();  // the newest result of the newest request, once
@@ -73,6 +76,7 @@ class PlanWorker {
   void prepare_searches();  // runs in one thread
   void answer_requests();   // runs in the other
   void start(std::shared_ptr<const PlanProblem> problem);
+  void keep_former(std::shared_ptr<Job> job);
   Step next_step() const;
   void do_step(Step step, std::unique_lock<std::mutex>& lock);
   void answer_from_draft(std::unique_lock<std::mutex>& lock);
@@ -91,6 +95,7 @@ class PlanWorker {
   std::optional<Result> done_;
   std::uint64_t numbers_ = 0;
   bool quit_ = false, paused_ = false;
+  bool answered_ = false;  // something was delivered since cancel()
   ToldProgress progress_;  // a search tells of it in both threads
   std::thread preparing_, answering_;
 };

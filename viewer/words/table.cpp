@@ -3,7 +3,6 @@
 #include <tapedeck/viewer/words/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstring>
 #include <map>
@@ -14,6 +13,8 @@
 namespace tapedeck::viewer {
 
 namespace {
+
+char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -85,7 +86,7 @@ std::vector<RowOrder> noted_orders(TableId table) {
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
-  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : small) c = small_letter(c);
   return small;
 }
 
@@ -141,8 +142,20 @@ void Table::set_text(int column, std::int32_t row, const std::string& text) {
     cells.text_of[row] = cells.text_of[row - 1];
     return;
   }
-  const auto [known, fresh] = cells.known.emplace(text, static_cast<std::int32_t>(cells.texts.size()));
-  if (fresh) cells.texts.push_back(text);
+  // Where no text came twice, as in a column of names, they are not looked for any more.
+  constexpr std::size_t kEnough = 500;
+  const auto next = static_cast<std::int32_t>(cells.texts.size());
+  if (cells.repeats == 0 && cells.texts.size() >= kEnough) {
+    cells.known.clear();
+    cells.texts.push_back(text);
+    cells.text_of[row] = next;
+    return;
+  }
+  const auto [known, fresh] = cells.known.emplace(text, next);
+  if (fresh)
+    cells.texts.push_back(text);
+  else
+    ++cells.repeats;
   cells.text_of[row] = known->second;
 }
 
@@ -150,8 +163,10 @@ void Table::finish() {
   for (Cells& cells : cells_) {
     cells.known = {};
     cells.starts.assign(1, 0);
+    cells.starts.reserve(cells.texts.size() + 1);
     for (const std::string& text : cells.texts) {
-      cells.lower += in_small_letters(text) + '\n';
+      for (const char c : text) cells.lower += small_letter(c);
+      cells.lower += '\n';
       cells.starts.push_back(cells.lower.size());
     }
   }
@@ -208,7 +223,10 @@ std::vector<double> Table::ranks(int column) const {
   std::sort(order.begin(), order.end(),
             [&](std::int32_t a, std::int32_t b) { return natural_less(lower_text(column, a), lower_text(column, b)); });
   std::vector<double> rank(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<double>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool same = i > 0 && cells.texts[order[i]] == cells.texts[order[i - 1]];
+    rank[order[i]] = same ? rank[order[i - 1]] : static_cast<double>(i);
+  }
   std::vector<double> by_row(ids_.size());
   for (std::size_t row = 0; row < by_row.size(); ++row) by_row[row] = rank[cells.text_of[row]];
   return by_row;

@@ -127,7 +127,8 @@ class Table {
     std::vector<std::size_t> starts;  // by text, and one more: where it begins in `lower`
     std::vector<std::int32_t> text_of;
     std::vector<double> numbers;
-    std::unordered_map<std::string, std::int32_t> known;  // while it is filled
+    std::unordered_map<std::string, std::int32_t> known;  // while it is filled; empty where all texts differ
+    std::int32_t repeats = 0;                             // texts that were known already
   };
   std::vector<double> ranks(int column) const;
   std::string_view lower_text(int column, std::size_t text) const;

@@ -1,6 +1,8 @@
 // Tests the viewer's model without Qt and ImGui. The oracles are slow counts over values and pixels.
 #include <tapedeck/tests/viewer/plans.h>
 
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/model/budget.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/plan/explain.h>
@@ -26,6 +28,21 @@ TEST(PlanModel, LiveBytesOfTheLibraryAgreeWithTheSlowCount) {
     const MadePlan made = make_random_plan(seed, 120);
     EXPECT_EQ(live_bytes(made.plan), made.curve) << "seed " << seed;
   }
+}
+
+// The pictures of a large plan come before its value log and its tables, and need neither.
+TEST(PlanModel, PicturesComeBeforeTables) {
+  const Plan plan = make_plan(parse(training_graph(6)));
+  const std::shared_ptr<const PlanModel> model = PlanModel::pictures_of(plan), whole = PlanModel::of(plan);
+  EXPECT_FALSE(model->is_complete());
+  EXPECT_TRUE(whole->is_complete());
+  EXPECT_EQ(model->curve(), whole->curve());
+  ASSERT_EQ(model->rects().size(), whole->rects().size());
+  for (ValueId v = 0; v < model->graph().value_count(); ++v) EXPECT_EQ(model->name_of(v), whole->values().name(v));
+  EXPECT_FALSE(model->is_complete());
+  model->complete();
+  EXPECT_TRUE(model->is_complete());
+  EXPECT_EQ(model->table(TableId::nodes).rows(), whole->nodes());
 }
 
 TEST(PlanModel, WhatIsAliveSumsToTheCurveToTheByte) {

@@ -4,6 +4,7 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/cost/cost_model.h>
+#include <tapedeck/viewer/planning/default_source.h>
 #include <tapedeck/viewer/window.h>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <QtWidgets/QTreeView>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
 namespace tapedeck::viewer {
@@ -21,6 +23,7 @@ class Recompute : public Window {
  protected:
   void SetUp() override {
     Window::SetUp();
+    window.show_panel("recompute");
     window.set_budget({-1, 60});
     window.wait_for_plan();
     settle_panel();
@@ -56,6 +59,67 @@ TEST_F(Recompute, SaysWhatTheLibrarySays) {
   EXPECT_EQ(shown.alone->peak_bytes, alone.peak_bytes);
   EXPECT_EQ(shown.anew->cost_us, anew.cost_us);
   EXPECT_EQ(shown.anew->peak_bytes, anew.peak_bytes);
+}
+
+// Counts the full searches that begin while it lives.
+class CountedSearches {
+ public:
+  CountedSearches() {
+    default_source() = [this](const PlanProblem& problem, const SourceWork& work) {
+      if (work.effort == SearchEffort::full) ++full_;
+      return before_(problem, work);
+    };
+  }
+  ~CountedSearches() { default_source() = before_; }
+  int full() const { return full_; }
+
+ private:
+  const MakeSource before_ = default_source();
+  std::atomic<int> full_{0};
+};
+
+// A price takes a search, so it waits until a person can see it.
+TEST_F(Recompute, AHiddenPanelAsksForNoPrices) {
+  const CountedSearches searches;
+  window.show_panel("details");  // in the same place
+  window.session().select_value(value(first_given_up()));
+  settle_all();
+  for (int turn = 0; turn < 10; ++turn) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+  EXPECT_FALSE(window.recompute().settled());
+  EXPECT_EQ(searches.full(), 0);
+  window.show_panel("recompute");
+  settle_panel();
+  EXPECT_EQ(window.recompute().prices().name, first_given_up());
+  EXPECT_NE(card().find("%" + first_given_up()), std::string::npos) << card();
+  EXPECT_EQ(searches.full(), 1);
+  // Hidden and shown again, it still knows them.
+  window.show_panel("details");
+  window.session().hover(value("h3"));
+  window.show_panel("recompute");
+  EXPECT_TRUE(window.recompute().settled());
+  EXPECT_EQ(searches.full(), 1);
+}
+
+// The price of a wish and the plan of the wish come from one search.
+TEST_F(Recompute, AWishWhosePriceIsKnownIsNotSearchedAgain) {
+  const std::string name = first_given_up();
+  window.session().select_value(value(name));
+  settle_panel();
+  const double price = window.recompute().prices().anew->cost_us;
+  window.recompute().hide();  // the new plan would be priced at once
+  const CountedSearches searches;
+  click_widget(*window.recompute().keep_button());
+  window.wait_for_plan();
+  EXPECT_EQ(searches.full(), 0);
+  EXPECT_FALSE(is_recomputed(name));
+  EXPECT_EQ(plan().cost_us, price);
+  // The search goes on to answer other budgets.
+  const std::int64_t lower = plan().floor_bytes;
+  window.set_budget({lower, -1});
+  window.wait_for_plan();
+  EXPECT_EQ(plan().budget_bytes, lower);
+  EXPECT_TRUE(plan().feasible);
+  EXPECT_FALSE(is_recomputed(name));
 }
 
 // The walk of a person who does not want to pay for a value: find the dearest, keep it, see the new plan, take it back.

@@ -98,6 +98,24 @@ class TablesInTheWindow : public testing::Test {
 
 const char* const kNames[] = {"nodes", "values", "parameters", "decisions"};
 
+// The tables of a large plan come after its pictures; until then nothing can be selected.
+TEST_F(TablesInTheWindow, FollowThePictures) {
+  Session& session = window.session();
+  const std::shared_ptr<const PlanModel> pictures = PlanModel::pictures_of(model().plan());
+  session.clear_selection();
+  session.show(pictures);
+  session.select_node(3);
+  EXPECT_EQ(session.selection().node, kNone);
+  EXPECT_EQ(window.nodes().table()->model()->rowCount(), 0);
+  session.note_complete();
+  EXPECT_EQ(window.nodes().table()->model()->rowCount(), 0);
+  pictures->complete();
+  session.note_complete();
+  EXPECT_EQ(window.nodes().table()->model()->rowCount(), pictures->nodes());
+  session.select_node(3);
+  EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), 3);
+}
+
 TEST_F(TablesInTheWindow, AClickOnAColumnSortsByIt) {
   for (const char* name : kNames) {
     TablePanel& table = panel(name);

@@ -8,10 +8,14 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -133,6 +137,73 @@ TEST(PlanWorker, TheNewestRequestWins) {
   ASSERT_TRUE(result && result->model);
   EXPECT_EQ(result->number, last);
   EXPECT_EQ(result->model->plan().budget_bytes, 99);
+}
+
+// The first pictures of a large graph do not wait for the tables. Later plans come with theirs.
+TEST(PlanWorker, ThePicturesOfALargeGraphComeFirst) {
+  PlanWorker worker([] {},
+                    [](const PlanProblem&, const SourceWork& work) {
+                      while (!is_draft(work) && !*work.cancel) std::this_thread::yield();
+                      return std::make_unique<FakeSource>();
+                    },
+                    false);
+  const auto asked = problem(std::make_shared<const Graph>(parse(training_graph(5000))));
+  worker.request(asked, {60, -1});
+  const auto first = wait_for(worker, [](const auto&) { return true; });
+  ASSERT_TRUE(first.model);
+  for (int i = 0; i < 10000 && !first.model->is_complete(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(first.model->is_complete());
+  worker.request(asked, {50, -1});
+  const auto second = wait_for(worker, [](const auto&) { return true; });
+  ASSERT_TRUE(second.model);
+  EXPECT_TRUE(second.model->is_complete());
+}
+
+// The full search takes seconds beside the thread that draws; a draft is what a person waits for.
+TEST(PlanWorker, TheFullSearchGivesWay) {
+  std::atomic<int> draft{0}, full{0};
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) {
+                      (is_draft(work) ? draft : full) = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+                      return std::make_unique<FakeSource>();
+                    },
+                    false);
+  worker.request(problem(), {60, -1});
+  wait_for(worker, [](const auto& result) { return !result.improving; });
+  if (const int here = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())); here < 19) {
+    EXPECT_GT(full.load(), here);
+    EXPECT_EQ(draft.load(), here);
+  }
+}
+
+// The searches of a large graph take long to destroy.
+TEST(PlanWorker, TheCallerDestroysNoSearch) {
+  struct Witness {
+    std::promise<std::thread::id> destroyed;
+    ~Witness() { destroyed.set_value(std::this_thread::get_id()); }
+  };
+  struct WitnessedSource : FakeSource {
+    Witness witness;
+  };
+  std::mutex mutex;
+  std::vector<std::future<std::thread::id>> destroyed;
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork&) -> std::unique_ptr<PlanSource> {
+                      auto source = std::make_unique<WitnessedSource>();
+                      std::lock_guard lock(mutex);
+                      destroyed.push_back(source->witness.destroyed.get_future());
+                      return source;
+                    },
+                    false);
+  // Four problems have a search each. The worker keeps the searches of three of them.
+  for (int i = 0; i < 4; ++i) {
+    worker.request(problem(), {60, -1});
+    ASSERT_TRUE(worker.wait());
+  }
+  worker.cancel();
+  std::lock_guard lock(mutex);
+  ASSERT_GE(destroyed.size(), 4u);
+  for (std::future<std::thread::id>& where : destroyed) EXPECT_NE(where.get(), std::this_thread::get_id());
 }
 
 TEST(PlanWorker, ErrorsComeBackAsText) {
