@@ -67,6 +67,21 @@ TEST_F(Window, HoverIsSharedAndLeaves) {
   EXPECT_EQ(window.session().selection().value, kNone);
 }
 
+// A canvas may hear too late, or never, that the mouse has gone to another one. Both come to rest, and only the one with the
+// mouse decides what is hovered.
+TEST_F(Window, TwoPicturesDoNotTakeTheHoverFromEachOther) {
+  const ValueId v = value("h3");
+  for (int i = 0; i < 2; ++i) {
+    send_mouse(window.memory_canvas(), QEvent::MouseMove, *window.memory().place_of(v));
+    settle_all();
+    EXPECT_EQ(window.session().selection().hovered, v);
+    send_mouse(window.curve_canvas(), QEvent::MouseMove, window.curve().place_of(12));
+    settle_all();
+    EXPECT_EQ(window.session().selection().hovered, kNone);
+    EXPECT_TRUE(window.memory_canvas().settled());
+  }
+}
+
 TEST_F(Window, WheelZoomsAtTheCursorAndKeysPan) {
   const PlanView home = window.session().view;
   const ImVec2 at = *window.memory().place_of(value("h3"));

@@ -16,14 +16,21 @@ struct PlanWorker::Job {
 
   std::shared_ptr<const PlanProblem> problem;
   std::atomic<bool> cancel_draft{false}, cancel_full{false};
-  std::unique_ptr<PlanSource> draft;  // of the answering thread
-  std::unique_ptr<PlanSource> full;   // of the preparing thread until it is there, then of the answering thread
-  std::string error;                  // why there is no full search
-  bool has_no_draft = false;          // the draft failed; the full search says why
-  bool interruptible = false;         // the full search makes a plan that a newer request may cancel
-  PlanArchive archive;                // under the lock
+  std::unique_ptr<PlanSource> draft;      // of the answering thread
+  std::unique_ptr<PlanSource> full;       // of the preparing thread until it is there, then of the answering thread
+  std::string error;                      // why there is no full search
+  bool has_no_draft = false;              // the draft failed; the full search says why
+  bool interruptible = false;             // the full search makes a plan that a newer request may cancel
+  PlanArchive archive;                    // under the lock
+  std::shared_ptr<const PlanModel> last;  // the plan that was delivered last; under the lock
 
   bool prepared() const { return full || !error.empty(); }
+  // The plan before instead of a draft, where the draft would only move addresses.
+  std::shared_ptr<const PlanModel> steady(std::shared_ptr<const PlanModel> draft, std::int64_t budget) const {
+    if (!draft || !last || !fits(*last, budget)) return draft;
+    const Plan &before = last->plan(), &next = draft->plan();
+    return before.peak_bytes == next.peak_bytes && before.cost_us <= next.cost_us ? last : draft;
+  }
   std::optional<std::int64_t> next_to_fill() const {
     return full ? archive.next_to_fill(full->floor(), full->keep_all_peak()) : std::nullopt;
   }
@@ -113,9 +120,10 @@ std::uint64_t PlanWorker::request(std::shared_ptr<const PlanProblem> problem, co
   return numbers_;
 }
 
-void PlanWorker::prepare(std::shared_ptr<const PlanProblem> problem) {
+void PlanWorker::prepare(std::shared_ptr<const PlanProblem> problem, std::shared_ptr<const PlanModel> shown) {
   std::lock_guard lock(mutex_);
   start(std::move(problem));
+  if (shown) job_->last = std::move(shown);
   request_.reset();
   done_.reset();
   changed_.notify_all();
@@ -237,6 +245,7 @@ void PlanWorker::do_step(Step step, std::unique_lock<std::mutex>& lock) {
 
 // REQUIRES the lock; wakes without it would be as good, but `wake` only posts a message.
 void PlanWorker::deliver(Result result) {
+  if (result.model) job_->last = result.model;
   done_ = std::move(result);
   changed_.notify_all();
   wake_();
@@ -247,7 +256,8 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
   const Request asked = *request_;
   request_->drafted = true;
   if (asked.budget.bytes >= 0)
-    if (auto known = job->archive.cheapest_within(asked.budget.bytes)) deliver({asked.number, std::move(known), {}, true});
+    if (auto known = job->archive.cheapest_within(asked.budget.bytes))
+      deliver({asked.number, job->steady(std::move(known), asked.budget.bytes), {}, true});
   const bool knows_limits = job->full != nullptr;  // once it is there, only this thread uses it
   lock.unlock();
   std::shared_ptr<const PlanModel> model;
@@ -272,7 +282,7 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
     if (auto known = job->archive.cheapest_within(budget))
       if (!model || !model->plan().feasible || known->plan().cost_us <= model->plan().cost_us) model = std::move(known);
   if (!model || (budget >= 0 && !model->plan().feasible)) return;
-  deliver({asked.number, std::move(model), {}, true});
+  deliver({asked.number, job->steady(std::move(model), budget), {}, true});
 }
 
 void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
