@@ -44,7 +44,7 @@ BudgetBar::BudgetBar(Session& session, std::function<void(const Budget&)> ask, Q
   percent_box_->setSuffix(QStringLiteral(" %"));
   percent_box_->setToolTip(QStringLiteral("Percent of the peak of keeping everything"));
   size_box_ = new QDoubleSpinBox;
-  size_box_->setRange(0, 1e9);
+  size_box_->setRange(0, 1e6);
   use_unit(ByteUnit::of(std::int64_t{1} << 20));
   size_box_->setToolTip(QStringLiteral("The bytes that a replay may hold, in the unit of the pictures"));
   for (QDoubleSpinBox* box : {percent_box_, size_box_}) {

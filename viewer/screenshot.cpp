@@ -37,10 +37,12 @@ void use_spare_width(TablePanel& panel) {
   while (place > 0 && header.isSectionHidden(header.logicalIndex(place))) --place;
   const int last = header.logicalIndex(place);
   const bool stretches = header.stretchLastSection();
-  int spare = stretches ? header.sectionSize(last) - items.sizeHintForColumn(last) : items.width() - header.length();
+  int spare =
+      stretches ? header.sectionSize(last) - items.sizeHintForColumn(last) : items.viewport()->width() - header.length();
   for (int c = 0; c < header.count(); ++c) {
     if (header.isSectionHidden(c) || is_number(layout.columns[c].kind) || (stretches && c == last)) continue;
-    const int more = std::clamp(items.sizeHintForColumn(c) - header.sectionSize(c), 0, std::max(spare, 0));
+    const int most = layout.columns[c].kind == ColumnKind::name ? spare * 2 / 3 : spare;  // names leave some for the rest
+    const int more = std::clamp(items.sizeHintForColumn(c) - header.sectionSize(c), 0, std::max(most, 0));
     header.resizeSection(c, header.sectionSize(c) + more);
     spare -= more;
   }

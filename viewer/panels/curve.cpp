@@ -120,16 +120,7 @@ void CurvePanel::draw(float width, float height) {
   if (draw_nothing(width, height)) return;
   const PlanModel& model = *session_.model();
   const Plan& plan = model.plan();
-  const std::string title =
-      "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
-  draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
-  float top = 44;
-  // By role, the legend of the memory plan serves a low curve too.
-  if (session_.colour_by() != ColourBy::role || height >= kHighEnoughForLegend) {
-    const float left = 12 + text_width(TextSize::title, title) + 18;
-    top += std::max(draw_legend(left, 8, std::max(width - left - 12, 1.0f), session_.colours()) - 17, 0.0f);
-  }
-  plot_ = lay_out(top, width, height);
+  plot_ = lay_out(width, height);
   // The marker of the peak often lies on the line of the budget. A press on it is for the marker, and a drag of the line goes
   // on.
   const bool is_dragging = ImGui::GetIO().MouseDown[0] && !ImGui::GetIO().MouseClicked[0];
@@ -192,9 +183,19 @@ const RangeTotals& CurvePanel::totals() {
   return totals_;
 }
 
-// The plot begins further down where the box of the range stands above it.
-Plot CurvePanel::lay_out(float top, float width, float height) {
+// Draws the title and the legend, and returns the plot below them. It begins further down where the box of the range stands
+// above it.
+Plot CurvePanel::lay_out(float width, float height) {
   const Plan& plan = session_.model()->plan();
+  const std::string title =
+      "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
+  draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
+  float top = 44;
+  // By role, the legend of the memory plan serves a low curve too.
+  if (session_.colour_by() != ColourBy::role || height >= kHighEnoughForLegend) {
+    const float left = 12 + text_width(TextSize::title, title) + 18;
+    top += std::max(draw_legend(left, 8, std::max(width - left - 12, 1.0f), session_.colours()) - 17, 0.0f);
+  }
   const auto from = [&](float y) {
     return make_plot(60, y, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)},
                      session_.time_axis());

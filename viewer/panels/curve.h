@@ -32,7 +32,7 @@ class CurvePanel : public PicturePanel {
   const std::vector<std::int64_t>& outline();
   void drag_range();
   const RangeTotals& totals();
-  Plot lay_out(float top, float width, float height);
+  Plot lay_out(float width, float height);
   bool on_peak_marker() const;
 
   Plot plot_;

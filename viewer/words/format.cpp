@@ -73,7 +73,7 @@ std::string grouped(std::int64_t number) {
 }
 
 std::string grouped_numbers(std::string_view text) {
-  constexpr std::size_t kShort = 4;  // digits, which are read at a glance
+  constexpr std::size_t kShort = 3;  // digits, which are read at a glance
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_in_word = [&](char c) {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '%' || c == '.';

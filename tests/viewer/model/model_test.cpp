@@ -232,8 +232,9 @@ TEST(Format, LongNumbersOfATextAreGrouped) {
   EXPECT_EQ(grouped_numbers("the peak would be 996517848 bytes, 2853376 less"),
             "the peak would be 996,517,848 bytes, 2,853,376 less");
   EXPECT_EQ(grouped_numbers("3 nodes (150544.3 us)"), "3 nodes (150,544.3 us)");
+  EXPECT_EQ(grouped_numbers("1024 bytes"), "1,024 bytes");
   for (const char* same :
-       {"", "7", "1024 bytes", "%v123456", "%h.123456", "123456x", "0.1234567", "f32[8,64,224,224]", "12345678901234567890"})
+       {"", "7", "999 bytes", "%v123456", "%h.123456", "123456x", "0.1234567", "f32[8,64,224,224]", "12345678901234567890"})
     EXPECT_EQ(grouped_numbers(same), same);
 }
 
