@@ -138,6 +138,13 @@ TEST_F(Comparison, TheMenuOfTheWindowChangesTheLook) {
   settle(*canvas);
   EXPECT_GT(share_different(before, canvas->grab().toImage()), 0.05);
   EXPECT_EQ(dynamic_cast<ComparePicture&>(canvas->picture()).look(), (CompareLook{ColourBy::module, TimeUnit::nodes}));
+  // A value, a node of the curve and the summary say what they are.
+  const QImage alone = canvas->grab().toImage();
+  for (const ImVec2 at : {ImVec2(200, 380), ImVec2(200, 640), ImVec2(100, 36)}) {
+    send_mouse(*canvas, QEvent::MouseMove, at);
+    settle(*canvas);
+    EXPECT_GT(share_different(canvas->grab().toImage(), alone), 0.005) << at.x << ", " << at.y;
+  }
   window->close();
   QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
 }
