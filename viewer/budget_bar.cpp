@@ -11,6 +11,7 @@
 #include <QtWidgets/QSlider>
 #include <QtWidgets/QToolButton>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -19,12 +20,10 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr double kMiB = 1048576.0;
-
-// What the numbers rest on: "auto · order searched · costs estimated".
+// What the numbers rest on: "strategy: search · order: searched · costs estimated".
 std::string basis_of(const Plan& plan) {
   const std::string costs = plan.costs == "estimate" ? "costs estimated" : "costs: " + describe_costs(plan);
-  return plan.strategy + " · order: " + plan.order + " · " + costs;
+  return "strategy: " + plan.strategy + " · order: " + plan.order + " · " + costs;
 }
 
 }  // namespace
@@ -45,9 +44,9 @@ BudgetBar::BudgetBar(Session& session, std::function<void(const Budget&)> ask, Q
   percent_box_->setSuffix(QStringLiteral(" %"));
   percent_box_->setToolTip(QStringLiteral("Percent of the peak of keeping everything"));
   size_box_ = new QDoubleSpinBox;
-  size_box_->setRange(0, 1e9);
-  size_box_->setDecimals(3);
-  size_box_->setSuffix(QStringLiteral(" MiB"));
+  size_box_->setRange(0, 1e6);
+  use_unit(ByteUnit::of(std::int64_t{1} << 20));
+  size_box_->setToolTip(QStringLiteral("The bytes that a replay may hold, in the unit of the pictures"));
   for (QDoubleSpinBox* box : {percent_box_, size_box_}) {
     box->setKeyboardTracking(false);
     box->setMinimumWidth(90);
@@ -71,7 +70,7 @@ BudgetBar::BudgetBar(Session& session, std::function<void(const Budget&)> ask, Q
   connect(percent_box_, &QDoubleSpinBox::valueChanged, this,
           guarded(this, [this](double value) { ask_for(scale_.bytes_of_percent(value)); }));
   connect(size_box_, &QDoubleSpinBox::valueChanged, this,
-          guarded(this, [this](double value) { ask_for(std::llround(value * kMiB)); }));
+          guarded(this, [this](double value) { ask_for(std::llround(value * unit_.bytes)); }));
   connect(no_budget_, &QToolButton::clicked, this, guarded(this, [this] { ask_({}); }));
   refresh();
 }
@@ -85,7 +84,16 @@ void BudgetBar::show_bytes(std::int64_t bytes) {
   const QSignalBlocker a(slider_), b(percent_box_), c(size_box_);
   if (!slider_->isSliderDown()) slider_->setValue(scale_.step_of(bytes));
   if (!percent_box_->hasFocus()) percent_box_->setValue(scale_.percent_of(bytes));
-  if (!size_box_->hasFocus()) size_box_->setValue(static_cast<double>(bytes) / kMiB);
+  if (!size_box_->hasFocus()) size_box_->setValue(static_cast<double>(bytes) / unit_.bytes);
+}
+
+// A change of the unit alone asks for no other budget. An unchanged unit leaves alone what is being typed.
+void BudgetBar::use_unit(const ByteUnit& unit) {
+  if (unit.bytes == unit_.bytes) return;
+  unit_ = unit;
+  const QSignalBlocker blocker(size_box_);
+  size_box_->setDecimals(unit.bytes == 1 ? 0 : 3);
+  size_box_->setSuffix(QStringLiteral(" ") + QString::fromLatin1(unit.name));
 }
 
 void BudgetBar::refresh() {
@@ -107,6 +115,7 @@ void BudgetBar::refresh() {
   costs_->setToolTip(tooltip_of(notes));
   // The ends of a plan that is being improved are not the last word, so the scale moves only if there is none yet.
   if (!session_.solving() || scale_.keep_all == 0) scale_ = BudgetScale::of(plan);
+  use_unit(ByteUnit::of(std::max(plan.peak_bytes, plan.keep_all_peak_bytes)));
   show_bytes(session_.asked_budget() >= 0 ? session_.asked_budget() : scale_.keep_all);
 }
 

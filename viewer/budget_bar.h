@@ -32,6 +32,7 @@ class BudgetBar : public QToolBar {
  private:
   void ask_for(std::int64_t bytes);
   void show_bytes(std::int64_t bytes);
+  void use_unit(const ByteUnit& unit);
 
   Session& session_;
   std::function<void(const Budget&)> ask_;
@@ -43,6 +44,7 @@ class BudgetBar : public QToolBar {
   QLabel* costs_;
   std::map<QWidget*, QAction*> shown_;  // a widget of a toolbar is shown and hidden by its action
   BudgetScale scale_;
+  ByteUnit unit_;  // of the box with the size
 };
 
 }  // namespace tapedeck::viewer

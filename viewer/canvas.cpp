@@ -290,10 +290,20 @@ void Canvas::input(const InputEvent& event) {
   refresh();
 }
 
+// The mouse is in one canvas at a time. A canvas that it goes to does not rely on the other to have heard of that: two canvases
+// that both believe to have the mouse would take the hovered value from each other, frame by frame.
+void Canvas::take_mouse() {
+  static QPointer<Canvas> has_mouse;
+  if (has_mouse == this) return;
+  if (has_mouse) has_mouse->input(made(InputEvent::Kind::leave, {}));
+  has_mouse = this;
+}
+
 bool Canvas::handle(QEvent* event) {
   switch (event->type()) {
     case QEvent::MouseMove: {
       const auto* e = static_cast<QMouseEvent*>(event);
+      take_mouse();
       input(moved(e->position(), e->modifiers()));
       return true;
     }
@@ -301,6 +311,7 @@ bool Canvas::handle(QEvent* event) {
     case QEvent::MouseButtonDblClick:  // Qt sends this instead of the second press
     case QEvent::MouseButtonRelease: {
       const auto* e = static_cast<QMouseEvent*>(event);
+      take_mouse();
       input(moved(e->position(), e->modifiers()));
       InputEvent button = made(InputEvent::Kind::button, e->modifiers());
       button.button = e->button() == Qt::RightButton ? 1 : e->button() == Qt::MiddleButton ? 2 : 0;
@@ -310,6 +321,7 @@ bool Canvas::handle(QEvent* event) {
     }
     case QEvent::Wheel: {
       auto* e = static_cast<QWheelEvent*>(event);
+      take_mouse();
       input(moved(e->position(), e->modifiers()));
       InputEvent wheel = made(InputEvent::Kind::wheel, e->modifiers());
       wheel.x = static_cast<float>(e->angleDelta().x()) / 120;

@@ -45,6 +45,7 @@ class Canvas : public QWidget {
   class GlSurface;
   bool handle(QEvent* event);
   void input(const InputEvent& event);
+  void take_mouse();
   double seconds();  // the seconds since the last frame
   void after_frame();
 

@@ -12,7 +12,8 @@ namespace tapedeck::viewer {
 // errors of open_document and make_plan.
 ComparedPlan load_compared(const std::string& path, const Budget& budget = {});
 
-// Shows a window that deletes itself when it is closed.
-void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer renderer, int width = 1600, int height = 900);
+// Shows a window that deletes itself when it is closed. Its menu changes the look, with which it begins as given.
+void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer renderer, CompareLook look, int width = 1600,
+                         int height = 900);
 
 }  // namespace tapedeck::viewer

@@ -64,7 +64,8 @@ int run(QApplication& app, const Options& options) {
   setup.profile = options.profile;
   setup.sessions = options.sessions();
   if (!options.compare.empty()) {
-    show_compare_window(load_compared(options.file), load_compared(options.compare, options.budget), setup.renderer,
+    const CompareLook look = options.look_after_run({remembered_colour_by(), remembered_time_unit()});
+    show_compare_window(load_compared(options.file), load_compared(options.compare, options.budget), setup.renderer, look,
                         options.width, options.height);
     return app.exec();
   }

@@ -40,6 +40,17 @@ bool is_table(const std::string& panel) {
   return false;
 }
 
+bool is_compare_command(const std::string& id) {
+  return std::find(compare_commands().begin(), compare_commands().end(), id) != compare_commands().end();
+}
+
+// "a, b or c"
+std::string list_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
 bool parse_renderer(const std::string& text, Renderer* renderer) {
   if (text == "auto")
     *renderer = Renderer::automatic;
@@ -91,6 +102,11 @@ Sessions Options::sessions() const {
   return unattended() ? Sessions::read : Sessions::read_and_write;
 }
 
+CompareLook Options::look_after_run(CompareLook look) const {
+  for (const Command* command : run) look = look_after(look, command->id);
+  return look;
+}
+
 std::string picture_name_problem(const std::string& path) {
   for (const char* ending : {".png", ".svg", ".pdf"})
     if (path.ends_with(ending)) return "";
@@ -123,7 +139,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       continue;
     }
     if (name.empty() || name[0] != '-') {
-      if (!options->file.empty()) return fail("more than one file; two are shown with --compare");
+      if (!options->file.empty())
+        return fail("more than one file: '" + options->file + "' and '" + name + "'; two are shown with --compare");
       options->file = name;
       continue;
     }
@@ -139,6 +156,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
+      if (arguments[i + 1].starts_with("--")) return fail(name + " needs a value, and " + arguments[i + 1] + " is an option");
       value = arguments[++i];
     }
     if (name == "--shot" && !value.empty())
@@ -173,6 +191,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     } else if (name == "--renderer") {
       if (!parse_renderer(value, &options->renderer)) return fail("--renderer wants auto, gl or soft, not '" + value + "'");
     } else {
+      const bool is_switch = name == "--help" || name == "--version" || name == "--commands" || name.ends_with("session");
+      if (is_switch) return fail(name + " takes no value");
       return fail(value.empty() ? name + " needs a value" : "unknown option " + name);
     }
   }
@@ -184,7 +204,10 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (!options->shot.empty() && !picture_name_problem(options->shot).empty())
     return fail("--shot: " + picture_name_problem(options->shot));
   if (!options->run.empty() && options->file.empty()) return fail("--run needs a FILE");
-  if (!options->run.empty() && !options->compare.empty()) return fail("--run and --compare exclude each other");
+  if (!options->compare.empty())
+    for (const Command* command : options->run)
+      if (!is_compare_command(command->id))
+        return fail("--compare goes with --run " + list_of(compare_commands()) + ", not " + command->id);
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
   if (!options->csv.empty() && !is_table(options->panel))

@@ -4,6 +4,7 @@
 #include <tapedeck/capture/file/file_costs.h>
 #include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/drawing/picture.h>
+#include <tapedeck/viewer/panels/compare.h>
 #include <tapedeck/viewer/saved/session_file.h>
 #include <tapedeck/viewer/words/colours.h>
 #include <tapedeck/viewer/words/format.h>
@@ -34,6 +35,7 @@ struct Options {
   // A picture, a table and a list of commands depend on the command line only, unless it asks for the session; and nothing
   // unattended writes one.
   Sessions sessions() const;
+  CompareLook look_after_run(CompareLook look) const;  // what --run makes of the look of a comparison
 };
 
 // Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.

@@ -2,13 +2,18 @@
 
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/export_picture.h>
+#include <tapedeck/viewer/panels/table.h>
+#include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
+#include <QtWidgets/QHeaderView>
+#include <QtWidgets/QTreeView>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace tapedeck::viewer {
@@ -23,8 +28,29 @@ void show_unseen(QWidget& widget, int width, int height) {
   for (int i = 0; i < 6; ++i) QCoreApplication::processEvents();
 }
 
+// Widens columns of texts that are cut, as far as there is room.
+void use_spare_width(TablePanel& panel) {
+  const TableLayout& layout = layout_of(panel.id());
+  const QAbstractItemView& items = *panel.table();
+  QHeaderView& header = *panel.table()->header();
+  int place = header.count() - 1;
+  while (place > 0 && header.isSectionHidden(header.logicalIndex(place))) --place;
+  const int last = header.logicalIndex(place);
+  const bool stretches = header.stretchLastSection();
+  int spare =
+      stretches ? header.sectionSize(last) - items.sizeHintForColumn(last) : items.viewport()->width() - header.length();
+  for (int c = 0; c < header.count(); ++c) {
+    if (header.isSectionHidden(c) || is_number(layout.columns[c].kind) || (stretches && c == last)) continue;
+    const int most = layout.columns[c].kind == ColumnKind::name ? spare * 2 / 3 : spare;  // names leave some for the rest
+    const int more = std::clamp(items.sizeHintForColumn(c) - header.sectionSize(c), 0, std::max(most, 0));
+    header.resizeSection(c, header.sectionSize(c) + more);
+    spare -= more;
+  }
+}
+
 void write_widget(const Options& options, QWidget& widget) {
   show_unseen(widget, options.width, options.height);
+  if (auto* table = dynamic_cast<TablePanel*>(&widget)) use_spare_width(*table);
   export_widget(options.shot, widget, options.width, options.height);
 }
 
@@ -48,7 +74,7 @@ void write_shot(const Options& options, MainWindow& window) {
 
 int finish(const Plan& plan) {
   if (plan.feasible || plan.budget_bytes < 0) return kOk;
-  std::fprintf(stderr, "tapedeck-viewer: %s\n", plan.infeasible_reason.c_str());
+  std::fprintf(stderr, "tapedeck-viewer: %s\n", grouped_numbers(plan.infeasible_reason).c_str());
   return kInfeasible;
 }
 
@@ -58,7 +84,7 @@ int take_shot(const Options& options) {
   try {
     if (!options.compare.empty()) {
       const ComparedPlan left = load_compared(options.file), right = load_compared(options.compare, options.budget);
-      ComparePicture picture(left, right);
+      ComparePicture picture(left, right, options.look_after_run({}));
       write_picture(options, picture);
       return finish(right.model->plan());
     }

@@ -125,7 +125,7 @@ void MainWindow::show_document(LoadedFile file) {
   if (file.model) {
     session_.show(std::move(file.model));
     keeper_->plan_is_final();
-    if (setup_.prepares) worker_->prepare(problem_);
+    if (setup_.prepares) worker_->prepare(problem_, session_.shared_model());
   } else {
     request();
   }
@@ -178,7 +178,8 @@ void MainWindow::take_loaded(std::optional<DocumentLoader::Result> result) {
   }
   if (!opening.compares) return show_document(std::move(*result->file));
   if (session_.model() != nullptr)
-    show_compare_window(shown(), {result->file->document.title(), result->file->model}, setup_.renderer);
+    show_compare_window(shown(), {result->file->document.title(), result->file->model, result->file->document.captured},
+                        setup_.renderer, {session_.colour_by(), session_.time_unit()});
 }
 
 // Equal wishes are the same problem, whose search the worker may still have.
@@ -317,7 +318,9 @@ void MainWindow::dropEvent(QDropEvent* event) {
   event->acceptProposedAction();
 }
 
-ComparedPlan MainWindow::shown() const { return {session_.document()->title(), session_.shared_model()}; }
+ComparedPlan MainWindow::shown() const {
+  return {session_.document()->title(), session_.shared_model(), session_.document()->captured};
+}
 
 void MainWindow::run(const std::vector<const Command*>& commands) {
   for (const Command* command : commands) {

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kLargeWidth = 1100, kLargeHeight = 650;    // a smaller window has all docks as tabs
 constexpr int kTabHeight = 200;                          // of the tabs in a small window
-constexpr double kLeastShare = 0.34, kMostShare = 0.45;  // but at least and at most these shares of its height
+constexpr double kLeastShare = 0.34, kMostShare = 0.42;  // but at least and at most these shares of its height
 
 int scaled(int length) { return qRound(length * look_in_use().scale); }
 

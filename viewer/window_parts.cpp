@@ -90,7 +90,8 @@ void MainWindow::show_numbers() {
                                          QString::fromStdString(numbers_[i].first),
                                          QString::fromStdString(values[i]).toHtmlEscaped()));
   std::string problem = error_;
-  if (model != nullptr && !model->plan().feasible && problem.empty()) problem = model->plan().infeasible_reason;
+  if (model != nullptr && !model->plan().feasible && problem.empty())
+    problem = grouped_numbers(model->plan().infeasible_reason);
   const bool is_problem = session_.opening().empty();
   if (!is_problem) problem = "opening " + session_.opening() + "…";
   message_->setText(QString::fromStdString(problem));

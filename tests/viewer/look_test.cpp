@@ -1,4 +1,5 @@
 // Tests the look of the window: themes and scale switched live, small windows, recent files.
+#include <tapedeck/tests/viewer/find_compare.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/options.h>
@@ -211,12 +212,11 @@ TEST_F(Window, ADroppedFileIsOpenedAndASecondOneCompared) {
   drop(window, {a});
   window.wait_for_plan();
   EXPECT_EQ(window.session().document()->path, a);
-  const auto windows = QApplication::topLevelWidgets().size();
+  EXPECT_EQ(find_compare(), nullptr);
   drop(window, {b, a});
-  EXPECT_TRUE(spin_until([&] { return QApplication::topLevelWidgets().size() == windows + 1; }));
+  EXPECT_TRUE(spin_until([] { return find_compare() != nullptr; }));
   EXPECT_EQ(window.session().document()->path, b);
-  for (QWidget* other : QApplication::topLevelWidgets())
-    if (other->windowTitle() == QStringLiteral("Compare - Tapedeck")) other->close();
+  if (QWidget* other = find_compare()) other->close();
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(Messages, NamesWithHtmlAreShownAsTheyAre) {
   for (const QLabel* label : window.findChildren<QLabel*>()) {
     const QString& text = label->text();
     EXPECT_FALSE(label->textFormat() != Qt::PlainText && text.contains(QStringLiteral("<b>"))) << text.toStdString();
-    if (text != QString::fromStdString(window.session().model()->plan().infeasible_reason)) continue;
+    if (text != QString::fromStdString(grouped_numbers(window.session().model()->plan().infeasible_reason))) continue;
     reason = true;
     EXPECT_EQ(label->textFormat(), Qt::PlainText);
     EXPECT_EQ(seen(label->toolTip()), text);

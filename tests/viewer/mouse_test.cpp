@@ -121,6 +121,20 @@ TEST_F(Mouse, ABudgetIsTypedAndTakenBackByTheButton) {
   EXPECT_EQ(plan().budget_bytes, -1);
 }
 
+// The box of the size has the unit of the pictures.
+TEST_F(Mouse, ALargeBudgetIsTypedInGiB) {
+  window.open(folder.write("large.graph",
+                           "graph g(%x: f32[268435456]) {\n  %a: f32[268435456] = opaque(%x) {us=1.0}\n"
+                           "  %b: f32[268435456] = opaque(%a) {us=1.0}\n  return %b\n}\n"));
+  window.wait_for_plan();
+  EXPECT_EQ(box(" MiB"), nullptr);
+  ASSERT_NE(box(" GiB"), nullptr);
+  EXPECT_DOUBLE_EQ(box(" GiB")->value(), 3);
+  EXPECT_EQ(window.session().asked_budget(), -1);  // a change of the unit asks for nothing
+  type_into(*box(" GiB"), "3.5");
+  EXPECT_EQ(plan().budget_bytes, (std::int64_t{7} << 30) / 2);
+}
+
 // ---- tables ----
 
 TEST_F(Mouse, ARightClickOnTheHeaderChoosesTheColumns) {

@@ -67,6 +67,35 @@ TEST_F(Window, HoverIsSharedAndLeaves) {
   EXPECT_EQ(window.session().selection().value, kNone);
 }
 
+// A canvas may hear too late, or never, that the mouse has gone to another one. Both come to rest, and only the one with the
+// mouse decides what is hovered.
+TEST_F(Window, TwoPicturesDoNotTakeTheHoverFromEachOther) {
+  const ValueId v = value("h3");
+  for (int i = 0; i < 2; ++i) {
+    send_mouse(window.memory_canvas(), QEvent::MouseMove, *window.memory().place_of(v));
+    settle_all();
+    EXPECT_EQ(window.session().selection().hovered, v);
+    send_mouse(window.curve_canvas(), QEvent::MouseMove, window.curve().place_of(12));
+    settle_all();
+    EXPECT_EQ(window.session().selection().hovered, kNone);
+    EXPECT_TRUE(window.memory_canvas().settled());
+  }
+}
+
+// The strip of phases says what it shows; the numbers below it need no words.
+TEST_F(Window, TheStripOfPhasesExplainsItself) {
+  Canvas& canvas = window.curve_canvas();
+  const float x = window.curve().place_of(10).x, plot_end = static_cast<float>(canvas.height()) - kTimeAxisHeight - 6;
+  const auto seen_at = [&](float y) {
+    send_mouse(canvas, QEvent::MouseMove, ImVec2(x, y));
+    settle(canvas);
+    return canvas.grab().toImage();
+  };
+  const QImage below = seen_at(plot_end + 35);
+  EXPECT_GT(share_different(seen_at(plot_end + 10), below), 0.005);
+  EXPECT_EQ(share_different(seen_at(plot_end + 35), below), 0);
+}
+
 TEST_F(Window, WheelZoomsAtTheCursorAndKeysPan) {
   const PlanView home = window.session().view;
   const ImVec2 at = *window.memory().place_of(value("h3"));
@@ -351,6 +380,21 @@ TEST(Shot, APictureThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(take_shot(options), kBadFile);
 }
 
+// A table that is drawn alone gives the room that is left to names that would be cut.
+TEST(Shot, AWideTableShowsWholeNames) {
+  Folder folder;
+  Options options = shot_options(folder, "nodes");
+  const std::string name = "a_value_with_a_name_that_is_longer_than_its_column";
+  options.file =
+      folder.write("names.graph", "graph g(%x: f32[8]) {\n  %" + name + ": f32[8] = relu(%x)\n  return %" + name + "\n}\n");
+  options.shot = folder.file("table.svg");
+  for (const auto& [width, whole] : {std::pair(560, false), std::pair(1300, true)}) {
+    options.width = width;
+    ASSERT_EQ(take_shot(options), kOk);
+    EXPECT_EQ(read(options.shot).find(name) != std::string::npos, whole) << width;
+  }
+}
+
 TEST(Shot, TwoPlansSideBySide) {
   Folder folder;
   Options options = shot_options(folder);
@@ -424,6 +468,23 @@ TEST(CommandLine, ReadsWhatItKnows) {
   EXPECT_EQ(o.renderer, Renderer::soft);
   EXPECT_TRUE(parsed({}, &o, &error));
   EXPECT_TRUE(parsed({"--help", "--panel", "x"}, &o, &error));
+}
+
+TEST(CommandLine, SaysWhatIsWrongWithWhich) {
+  const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> cases = {
+      {{"a", "--compare", "--shot", "x.png"}, {"--compare needs a value", "--shot is an option"}},
+      {{"a.tape", "b.tape"}, {"'a.tape'", "'b.tape'", "--compare"}},
+      {{"--help=3"}, {"--help takes no value"}},
+      {{"a", "--no-session=1"}, {"--no-session takes no value"}},
+      {{"a", "--shot"}, {"--shot needs a value"}},
+      {{"a", "--pannel", "x"}, {"--pannel", "'--panel'"}},
+  };
+  for (const auto& [arguments, words] : cases) {
+    Options o;
+    std::string error;
+    EXPECT_FALSE(parse_options(arguments, &o, &error));
+    for (const std::string& word : words) EXPECT_NE(error.find(word), std::string::npos) << word << " in: " << error;
+  }
 }
 
 TEST(CommandLine, RefusesWhatItDoesNot) {

@@ -29,8 +29,9 @@ std::string price_text(const Plan& plan, const ValuePrice& price) {
   if (!price.obstacle.empty()) return "impossible: " + price.obstacle;
   if (!price.feasible && price.floor_bytes > 0)
     return fmt::format("the budget cannot be met then: the floor would be {}", human_bytes(price.floor_bytes));
-  std::string text = fmt::format("{} ({}), peak {} ({})", human_us(price.cost_us), signed_us(price.cost_us - plan.cost_us),
-                                 human_bytes(price.peak_bytes), signed_bytes(price.peak_bytes - plan.peak_bytes));
+  std::string text =
+      fmt::format("a step of {} ({}), peak {} ({})", human_us(price.cost_us), signed_us(price.cost_us - plan.cost_us),
+                  human_bytes(price.peak_bytes), signed_bytes(price.peak_bytes - plan.peak_bytes));
   return price.feasible ? text : text + ", above the budget";
 }
 

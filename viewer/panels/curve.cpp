@@ -4,7 +4,6 @@
 
 #include <tapedeck/viewer/model/measured_csv.h>
 #include <tapedeck/viewer/panels/measured.h>
-#include <tapedeck/viewer/panels/range_box.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/plan/same_step.h>
 #include <tapedeck/viewer/words/format.h>
@@ -19,6 +18,8 @@
 namespace tapedeck::viewer {
 
 namespace {
+
+constexpr float kHighEnoughForLegend = 300;
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
@@ -50,7 +51,7 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   if (x < plot.x0 || x > plot.x1) return;
   list()->AddCircleFilled(ImVec2(x, y), 5, to_imgui(colours::kOutline));
   list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
-  const std::string text = "most live: " + human_bytes(bytes) + " at " + node_title(model.graph(), n);
+  const std::string text = "most live: " + unit_of(model.plan()).text(bytes) + " at " + node_title(model.graph(), n);
   const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;
   draw_plate(plot, left ? x - 10 : x + 10, y + 24, left, colours::kPeak, text);  // below the label of the line above
 }
@@ -119,13 +120,7 @@ void CurvePanel::draw(float width, float height) {
   if (draw_nothing(width, height)) return;
   const PlanModel& model = *session_.model();
   const Plan& plan = model.plan();
-  const std::string title =
-      "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
-  draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
-  if (session_.colour_by() != ColourBy::role)
-    draw_legend(12 + text_width(TextSize::title, title) + 18, 8, width, session_.colours());
-  plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)},
-                    session_.time_axis());
+  plot_ = lay_out(width, height);
   // The marker of the peak often lies on the line of the budget. A press on it is for the marker, and a drag of the line goes
   // on.
   const bool is_dragging = ImGui::GetIO().MouseDown[0] && !ImGui::GetIO().MouseClicked[0];
@@ -137,10 +132,10 @@ void CurvePanel::draw(float width, float height) {
   plot_.across = session_.view.time;
   drag_range();
   draw_plot_ground(plot_);
-  draw_byte_axis(plot_, model.extent(), "live");
+  draw_byte_axis(plot_, unit_of(plan), "live");
   draw_curve(plot_, model, session_.colours(), session_.selection());
   if (session_.keep_all() != nullptr) draw_outline(plot_, outline(), mixed(colours::kPlot, colours::kFaint, 0.6));
-  draw_limits(plot_, plan, session_.asked_budget());
+  draw_limits(plot_, plan, unit_of(plan), session_.asked_budget());
   draw_measured_bytes(plot_, session_);
   draw_peak_marker(plot_, model);
   draw_time_axis(plot_, model);
@@ -148,7 +143,7 @@ void CurvePanel::draw(float width, float height) {
   if (plot_.y1 - base > 15 && session_.colour_by() == ColourBy::role)
     draw_text(TextSize::small, plot_.x1 + 7, (plot_.y1 + base) / 2 - 7, colours::kFaint, "external");
   draw_solving(plot_, session_);
-  draw_range();
+  if (box_) draw_range_box(plot_, *box_, session_.range());
   if (on_budget) return;
 
   const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -179,15 +174,35 @@ void CurvePanel::drag_range() {
   session_.select_range({static_cast<NodeId>(std::max(std::min(from, to), 0.0)), static_cast<NodeId>(std::max(from, to))});
 }
 
-void CurvePanel::draw_range() {
-  const NodeRange& range = session_.range();
-  if (range.empty()) return;
+const RangeTotals& CurvePanel::totals() {
   const PlanModel& model = *session_.model();
-  if (totals_of_ != model.serial() || !(totals_.range == range)) {
-    totals_ = range_totals(model, range);
+  if (totals_of_ != model.serial() || !(totals_.range == session_.range())) {
+    totals_ = range_totals(model, session_.range());
     totals_of_ = model.serial();
   }
-  draw_range_box(plot_, totals_);
+  return totals_;
+}
+
+// Draws the title and the legend, and returns the plot below them. It begins further down where the box of the range stands
+// above it.
+Plot CurvePanel::lay_out(float width, float height) {
+  const Plan& plan = session_.model()->plan();
+  const std::string title =
+      "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
+  draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
+  float top = 44;
+  // By role, the legend of the memory plan serves a low curve too.
+  if (session_.colour_by() != ColourBy::role || height >= kHighEnoughForLegend) {
+    const float left = 12 + text_width(TextSize::title, title) + 18;
+    top += std::max(draw_legend(left, 8, std::max(width - left - 12, 1.0f), session_.colours()) - 17, 0.0f);
+  }
+  const auto from = [&](float y) {
+    return make_plot(60, y, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)},
+                     session_.time_axis());
+  };
+  box_.reset();
+  if (!session_.range().empty()) box_ = place_range_box(from(top), width, *session_.model(), totals());
+  return from(box_ ? top + box_->above : top);
 }
 
 bool CurvePanel::on_peak_marker() const {

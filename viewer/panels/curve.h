@@ -4,7 +4,10 @@
 #pragma once
 
 #include <tapedeck/viewer/panels/plot.h>
+#include <tapedeck/viewer/panels/range_box.h>
 #include <tapedeck/viewer/plan/range_totals.h>
+
+#include <optional>
 
 namespace tapedeck::viewer {
 
@@ -28,12 +31,14 @@ class CurvePanel : public PicturePanel {
  private:
   const std::vector<std::int64_t>& outline();
   void drag_range();
-  void draw_range();
+  const RangeTotals& totals();
+  Plot lay_out(float width, float height);
   bool on_peak_marker() const;
 
   Plot plot_;
   Navigation navigation_{Navigation::LeftDrag::selects};
-  RangeTotals totals_;  // of the range of the session
+  std::optional<RangeBox> box_;  // where a range is marked
+  RangeTotals totals_;           // of the range of the session
   std::uint64_t totals_of_ = 0;
   BudgetHandle budget_;
   std::vector<std::int64_t> outline_;

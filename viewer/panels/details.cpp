@@ -135,7 +135,7 @@ std::string node_html(const Session& session, NodeId n) {
   std::vector<ValueId> outputs;
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) outputs.push_back(v);
   html += row("makes", joined(outputs, [&](ValueId v) { return value_link(model, v); }));
-  html += row("us", human_us(model.values().node_us(n)) + " by the cost model (" + escaped(plan.costs) + ")");
+  html += row("time", human_us(model.values().node_us(n)) + " by the cost model (" + escaped(plan.costs) + ")");
   html += measured_row(session, n);
   html += row("phase", phase_name(origin.phase) + std::string(origin.clone ? ", recomputed" : ""));
   if (origin.clone) html += row("repeats", "%" + escaped(origin.of.str()));
@@ -155,7 +155,7 @@ std::string node_html(const Session& session, NodeId n) {
 // A value that is alive at the peak, with the advice of the library, which holds its numbers.
 std::string advice_html(const PlanModel& model, const PeakTenant& tenant) {
   const std::string what = tenant.value == kNone ? escaped(tenant.name) : value_link(model, tenant.value);
-  return "<li>" + what + ", " + human_bytes(tenant.bytes) + ": " + escaped(tenant.advice) + "</li>";
+  return "<li>" + what + ", " + human_bytes(tenant.bytes) + ": " + escaped(grouped_numbers(tenant.advice)) + "</li>";
 }
 
 // Nodes that reach the lower bound by themselves, and why the peak is higher than that.
@@ -166,7 +166,7 @@ std::string bounds_html(const PlanModel& model, const PeakExplanation& e) {
       html += "<li>" + node_link(model.graph(), b.node) + " alone needs " + exact_bytes(b.own_bytes) +
               ": no order and no recomputation of other nodes gets below</li>";
   return html + "<li>peak " + exact_bytes(e.peak_bytes) + " = lower bound + " + exact_bytes(e.gap_bytes) +
-         " by placement: " + escaped(e.gap_reason) + "</li>";
+         " by placement: " + escaped(grouped_numbers(e.gap_reason)) + "</li>";
 }
 
 // Lines of the list of what is alive: no table, because a document lays out lines faster than rows.
@@ -198,14 +198,14 @@ std::string plan_html(const Session& session) {
   html += row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
   html += row("strategy", escaped(plan.strategy)) + row("passes", level_name(plan.level)) + row("nodes", grouped(plan.nodes)) +
           row("recomputed", grouped(plan.recomputed_nodes));
-  html +=
-      row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");
+  html += row("cost", human_us(plan.cost_us) + " by the cost model, " + percent(plan.recompute_cost_ratio()) +
+                          " of keeping everything");
   html += row("costs", escaped(plan.costs)) + row("order", escaped(plan.order)) +
           row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
   html += measured_rows(session);
   if (!plan.feasible)
-    html += row("infeasible",
-                "<span style='color:" + html_colour(colours::kProblem) + "'>" + escaped(plan.infeasible_reason) + "</span>");
+    html += row("infeasible", "<span style='color:" + html_colour(colours::kProblem) + "'>" +
+                                  escaped(grouped_numbers(plan.infeasible_reason)) + "</span>");
   html += "</table>";
   return html;
 }

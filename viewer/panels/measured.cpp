@@ -17,8 +17,8 @@ void fill(float x0, float y0, float x1, float y1, Colour colour) {
   list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(colour));
 }
 
-std::string bytes_text(std::int64_t measured, std::int64_t planned) {
-  return human_bytes(measured) + " (" + deviation_text(static_cast<double>(measured), static_cast<double>(planned)) + ")";
+std::string bytes_text(const ByteUnit& unit, std::int64_t measured, std::int64_t planned) {
+  return unit.text(measured) + " (" + deviation_text(static_cast<double>(measured), static_cast<double>(planned)) + ")";
 }
 
 std::string step_text(const MeasuredRun& run) {
@@ -28,33 +28,26 @@ std::string step_text(const MeasuredRun& run) {
   return text + ", " + grouped(run.step.runs) + (run.step.runs == 1 ? " run" : " runs");
 }
 
-std::string text_of_profile(const MeasuredRun& run) {
+std::string text_of_profile(const ByteUnit& unit, const MeasuredRun& run) {
   std::string text = run.source + ": peak ";
-  text += run.planned_peak_bytes < 0 ? human_bytes(run.observed_peak_bytes)
-                                     : bytes_text(run.observed_peak_bytes, run.planned_peak_bytes);
+  text += run.planned_peak_bytes < 0 ? unit.text(run.observed_peak_bytes)
+                                     : bytes_text(unit, run.observed_peak_bytes, run.planned_peak_bytes);
   return text + " · " + step_text(run);
 }
 
-// The most bytes among the nodes of a column of pixels; -1 if none of them had a call.
-std::int64_t most_between(const std::vector<std::int64_t>& live, double from, double to) {
-  const auto nodes = static_cast<std::int64_t>(live.size());
-  const std::int64_t a = std::clamp<std::int64_t>(static_cast<std::int64_t>(from), 0, nodes);
-  const std::int64_t b = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(to)), a, nodes);
-  std::int64_t most = -1;
-  for (std::int64_t n = a; n < b; ++n) most = std::max(most, live[static_cast<std::size_t>(n)]);
-  return most;
-}
-
-// A line of dots, so that the planned curve can be seen below it where they are equal.
+// A line of dots, so that the planned curve can be seen below it where they are equal. A column of pixels shows the most bytes
+// of its nodes; nodes without a call have none.
 void draw_live_line(const Plot& plot, const std::vector<std::int64_t>& live) {
-  const double nodes_per_pixel = plot.across.size() / static_cast<double>(plot.width());
+  const auto nodes = static_cast<NodeId>(live.size());
+  const double end_of_step = plot.axis ? plot.axis->at(nodes) : nodes;
   float before = -1;
   for (int c = 0; c < static_cast<int>(plot.width()); ++c) {
-    const double from = plot.across.low + c * nodes_per_pixel;
-    if (from >= static_cast<double>(live.size())) return;
-    const std::int64_t bytes = most_between(live, from, from + nodes_per_pixel);
+    const float x = plot.x0 + static_cast<float>(c);
+    if (nodes == 0 || plot.across_at(x) >= end_of_step) return;
+    const auto [first, end] = plot.nodes_in_column(c, nodes);
+    const std::int64_t bytes = *std::max_element(live.begin() + first, live.begin() + end);
     if (bytes < 0) continue;
-    const float x = plot.x0 + static_cast<float>(c), y = std::round(plot.y_of(static_cast<double>(bytes)));
+    const float y = std::round(plot.y_of(static_cast<double>(bytes)));
     const float top = before < 0 ? y : std::min(before, y), bottom = before < 0 ? y : std::max(before, y);
     if (c % 6 < 3 || top != bottom)
       fill(x, std::max(top - 1, plot.y0), x + 1, std::min(bottom + 2, plot.y1), colours::kMeasured);
@@ -80,11 +73,12 @@ std::string measured_summary(const Session& session) {
   const Measurements& known = session.measurements();
   if (session.model() == nullptr || known.newest() == nullptr) return "";
   const PlanModel& model = *session.model();
+  const ByteUnit unit = unit_of(model.plan());
   const MeasuredRun* run = known.of_plan(model);
-  if (run == nullptr && known.newest()->plan == 0) return text_of_profile(*known.newest());
-  if (run == nullptr) return "measured: another plan, whose peak was " + human_bytes(known.newest()->observed_peak_bytes);
-  return "measured: peak " + bytes_text(run->observed_peak_bytes, model.plan().peak_bytes) + " · most live " +
-         bytes_text(run->most_live, model.plan().lower_bound_bytes) + " · " + step_text(*run);
+  if (run == nullptr && known.newest()->plan == 0) return text_of_profile(unit, *known.newest());
+  if (run == nullptr) return "measured: another plan, whose peak was " + unit.text(known.newest()->observed_peak_bytes);
+  return "measured: peak " + bytes_text(unit, run->observed_peak_bytes, model.plan().peak_bytes) + " · most live " +
+         bytes_text(unit, run->most_live, model.plan().lower_bound_bytes) + " · " + step_text(*run);
 }
 
 void draw_measured_bytes(const Plot& plot, const Session& session) {
@@ -115,7 +109,7 @@ void draw_measured_points(const Plot& plot, const std::vector<MeasuredPoint>& po
   }
 }
 
-float draw_measured_list(float x, float y, float width, const std::vector<MeasuredPoint>& points) {
+float draw_measured_list(float x, float y, float width, const ByteUnit& unit, const std::vector<MeasuredPoint>& points) {
   if (points.empty()) return 0;
   const auto row = [&](float at, Colour colour, const std::string& peak, const std::string& measured,
                        const std::string& planned, const std::string& off) {
@@ -130,7 +124,7 @@ float draw_measured_list(float x, float y, float width, const std::vector<Measur
   row(y, colours::kFaint, "peak", "measured", "planned", "off by");
   float at = y + 18;
   for (const MeasuredPoint& p : points) {
-    row(at, colours::kText, human_bytes(p.observed_peak_bytes), fmt::format("×{:.3f}", p.ratio()),
+    row(at, colours::kText, unit.text(p.observed_peak_bytes), fmt::format("×{:.3f}", p.ratio()),
         fmt::format("×{:.3f}", p.planned_ratio), deviation_text(p.ratio(), p.planned_ratio));
     at += 16;
   }

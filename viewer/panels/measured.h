@@ -21,6 +21,6 @@ void draw_measured_bytes(const Plot& plot, const Session& session);
 // its steps. Adds the points to `marks`.
 void draw_measured_points(const Plot& plot, const std::vector<MeasuredPoint>& points, std::vector<TradeoffMark>* marks);
 // Draws the points as a list: peak, measured cost, planned cost, deviation. Returns the height used; 0 if there are none.
-float draw_measured_list(float x, float y, float width, const std::vector<MeasuredPoint>& points);
+float draw_measured_list(float x, float y, float width, const ByteUnit& unit, const std::vector<MeasuredPoint>& points);
 
 }  // namespace tapedeck::viewer

@@ -140,7 +140,7 @@ void MemoryPanel::draw(float width, float height) {
   const std::string title = session_.document() != nullptr ? session_.document()->title() : model.graph().name.str();
   draw_text_cut(TextSize::title, 12, 8, width - 24, colours::kText, title);
   const float after_title = 12 + text_width(TextSize::title, title) + 18;
-  const std::string summary = plan_summary(plan);
+  const std::string summary = plan_summary(plan, unit_of(plan));
   float y = 30;
   if (after_title + text_width(TextSize::small, summary) + 12 <= width) {
     draw_text(TextSize::small, after_title, 11, colours::kFaint, summary);
@@ -162,10 +162,11 @@ void MemoryPanel::draw(float width, float height) {
   plot_.across = session_.view.time;
   plot_.up = session_.view.address;
   draw_plot_ground(plot_);
-  draw_byte_axis(plot_, model.extent(), "address");
+  draw_byte_axis(plot_, unit_of(plan), "address");
   picture_.draw(plot_, model, session_.colours(), session_.selection());
   draw_time_axis(plot_, model);
-  draw_limits(plot_, plan, session_.asked_budget());
+  draw_phase_legend(plot_, model);
+  draw_limits(plot_, plan, unit_of(plan), session_.asked_budget());
   // Names of the two bands of addresses, beside the plot.
   const auto band = [&](double low, double high, const char* name) {
     const float top = std::max(plot_.y_of(high), plot_.y0), bottom = std::min(plot_.y_of(low), plot_.y1);
@@ -185,12 +186,7 @@ void MemoryPanel::draw(float width, float height) {
   } else if (!navigation_.dragging) {
     hovers_ = true;
     session_.hover(rect != nullptr ? rect->value : kNone);
-    if (hit != nullptr && hit->count > 1)
-      ImGui::SetTooltip("%d values, %s", hit->count, human_bytes(hit->bytes).c_str());
-    else if (rect != nullptr && rect->value != kNone)
-      value_tooltip(model, rect->value);
-    else if (rect != nullptr)
-      ImGui::SetTooltip("workspace of node %d, %s", rect->node, exact_bytes(rect->bytes).c_str());
+    if (hit != nullptr) rect_tooltip(model, *hit);
   }
   if (navigation_.double_clicked)
     session_.fit_all();

@@ -10,6 +10,7 @@
 #include <tapedeck/engine/ir/error.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -117,9 +118,11 @@ void draw_plot_ground(const Plot& plot) {
   list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kPlot));
 }
 
-void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what) {
+ByteUnit unit_of(const Plan& plan) { return ByteUnit::of(std::max(plan.peak_bytes, plan.keep_all_peak_bytes)); }
+
+void draw_byte_axis(const Plot& plot, const ByteUnit& unit, const char* what) {
   const int most = std::max(2, static_cast<int>(plot.height() / 46));
-  const ByteAxis axis = byte_ticks(plot.up.low, plot.up.high, extent, most);
+  const ByteAxis axis = byte_ticks(plot.up.low, plot.up.high, unit, most);
   for (const Tick& tick : axis.ticks) {
     const float y = std::round(plot.y_of(tick.at));
     if (y < plot.y0 || y > plot.y1) continue;
@@ -167,14 +170,52 @@ std::vector<PhaseRun> phase_runs(const Plot& plot, const Graph& graph) {
   return runs;
 }
 
+const char* kind_name(int kind) { return kind == kCloneKind ? "recompute" : phase_name(static_cast<Phase>(kind)); }
+
+void phase_tooltip(const Plot& plot, const PhaseRun& run, NodeId nodes) {
+  const auto first = std::clamp(static_cast<NodeId>(plot.node_at(run.x0 + 0.5f)), 0, nodes - 1),
+             last = std::clamp(static_cast<NodeId>(plot.node_at(run.x1 - 0.5f)), first, nodes - 1);
+  const std::string where = first == last ? "node " + grouped(first) : "nodes " + grouped(first) + " to " + grouped(last);
+  explained_tooltip(std::string(kind_name(run.kind)) + ", " + where, explain_term(std::string("phase ") + kind_name(run.kind)),
+                    "");
+}
+
 }  // namespace
+
+void draw_phase_legend(const Plot& plot, const PlanModel& model) {
+  constexpr float kGap = 14, kSquare = 11;
+  std::array<bool, kCloneKind + 1> present{};
+  for (const Node& node : model.graph().nodes)
+    present[node.origin.clone ? kCloneKind : static_cast<std::size_t>(node.origin.phase)] = true;
+  const std::string title = "strip:";
+  float width = text_width(TextSize::small, title);
+  for (int kind = 0; kind <= kCloneKind; ++kind)
+    if (present[static_cast<std::size_t>(kind)]) width += kGap + kSquare + 4 + text_width(TextSize::small, kind_name(kind));
+  const float y = plot.y0 - 18;
+  float x = plot.x1 - width;
+  if (x < plot.x0 + 60) return;
+  draw_text(TextSize::small, x, y, colours::kFaint, title);
+  x += text_width(TextSize::small, title);
+  for (int kind = 0; kind <= kCloneKind; ++kind) {
+    if (!present[static_cast<std::size_t>(kind)]) continue;
+    const std::string name = kind_name(kind);
+    const ImVec2 low(std::round(x + kGap), std::round(y + 1));
+    list()->AddRectFilled(low, ImVec2(low.x + kSquare, low.y + kSquare), to_imgui(phase_colour(kind)));
+    draw_text(TextSize::small, low.x + kSquare + 4, y, colours::kFaint, name);
+    const float item = kSquare + 4 + text_width(TextSize::small, name);
+    if (is_under_mouse(low.x, y, item)) explained_tooltip(name, explain_term("phase " + name), "");
+    x += kGap + item;
+  }
+}
 
 void draw_time_axis(const Plot& plot, const PlanModel& model) {
   const NodeId nodes = model.graph().node_count();
   const float strip = plot.y1 + 3;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
   for (const PhaseRun& run : phase_runs(plot, model.graph())) {
     list()->AddRectFilled(ImVec2(run.x0, strip), ImVec2(run.x1, strip + 14), to_imgui(phase_colour(run.kind)));
-    const char* name = run.kind == kCloneKind ? "recompute" : phase_name(static_cast<Phase>(run.kind));
+    if (mouse.x >= run.x0 && mouse.x < run.x1 && mouse.y >= strip && mouse.y < strip + 14) phase_tooltip(plot, run, nodes);
+    const char* name = kind_name(run.kind);
     const float wide = text_width(TextSize::small, name);
     if (wide + 8 < run.x1 - run.x0) draw_text(TextSize::small, (run.x0 + run.x1 - wide) / 2, strip + 1, colours::kText, name);
   }
@@ -199,7 +240,7 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   }
 }
 
-void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget_bytes) {
+void draw_limits(const Plot& plot, const Plan& plan, const ByteUnit& unit, std::int64_t budget_bytes) {
   const auto line = [&](std::int64_t bytes, Colour colour) {
     const float y = std::round(plot.y_of(static_cast<double>(bytes)));
     for (float x = plot.x0; x < plot.x1 && y >= plot.y0 && y < plot.y1; x += 9)
@@ -218,9 +259,9 @@ void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget_bytes) 
   const std::int64_t keep_all = plan.keep_all_peak_bytes;
   const float ghost = keep_all > plan.peak_bytes ? line(keep_all, colours::kFaint) : -1e9f;
   const float budget = budget_bytes >= 0 ? line(budget_bytes, colours::kBudget) : -1e9f;
-  if (ghost < peak - height - 4) label(ghost, false, true, colours::kFaint, "everything kept " + human_bytes(keep_all));
-  label(peak, budget < peak && budget > peak - height - 4, true, colours::kPeak, "peak " + human_bytes(plan.peak_bytes));
-  if (budget_bytes >= 0) label(budget, false, false, colours::kBudget, "budget " + human_bytes(budget_bytes));
+  if (ghost < peak - height - 4) label(ghost, false, true, colours::kFaint, "everything kept " + unit.text(keep_all));
+  label(peak, budget < peak && budget > peak - height - 4, true, colours::kPeak, "peak " + unit.text(plan.peak_bytes));
+  if (budget_bytes >= 0) label(budget, false, false, colours::kBudget, "budget " + unit.text(budget_bytes));
 }
 
 bool is_under_mouse(float x, float y, float width) {
@@ -228,33 +269,57 @@ bool is_under_mouse(float x, float y, float width) {
   return mouse.x >= x && mouse.x < x + width && mouse.y >= y && mouse.y < y + 16;
 }
 
-float draw_legend(float x, float y, float width, const PlanColours& colours) {
+namespace {
+
+constexpr float kLegendRow = 17;
+
+float legend_item_width(const PlanLayer& layer) { return 16 + text_width(TextSize::small, layer.name) + 14; }
+
+// Calls `place` with each layer and the place of its upper left corner; returns the height of all rows.
+template <class Place>
+float lay_out_legend(float x, float y, float width, const PlanColours& colours, Place&& place) {
   float cx = x, cy = y;
   for (const PlanLayer& layer : colours.layers()) {
-    const float item = 16 + text_width(TextSize::small, layer.name) + 14;
+    const float item = legend_item_width(layer);
     if (cx + item > x + width && cx > x) {
       cx = x;
-      cy += 17;
+      cy += kLegendRow;
     }
-    const ImVec2 low(std::round(cx), std::round(cy + 1)), high(low.x + 11, low.y + 11);
-    const Colour colour = colours.colour(layer);
-    list()->AddRectFilled(low, high, to_imgui(colour));
-    if (colours.hatched(layer)) {
-      list()->PushClipRect(low, high, true);
-      for (float d = -11; d < 11; d += 4)
-        list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y), to_imgui(shaded(colour, 0.55)));
-      list()->PopClipRect();
-    }
-    draw_text(TextSize::small, cx + 16, cy, colours::kText, layer.name);
-    if (is_under_mouse(cx, cy, item - 6)) explained_tooltip(layer.name, layer_sentence(colours.by(), layer.name), "");
+    place(layer, cx, cy);
     cx += item;
   }
-  return cy - y + 17;
+  return cy - y + kLegendRow;
 }
 
-std::string plan_summary(const Plan& plan) {
-  std::string text = "peak " + human_bytes(plan.peak_bytes) + " · lower bound " + human_bytes(plan.lower_bound_bytes);
-  if (plan.budget_bytes >= 0) text += " · budget " + human_bytes(plan.budget_bytes);
+void draw_legend_item(float x, float y, const PlanColours& colours, const PlanLayer& layer) {
+  const ImVec2 low(std::round(x), std::round(y + 1)), high(low.x + 11, low.y + 11);
+  const Colour colour = colours.colour(layer);
+  list()->AddRectFilled(low, high, to_imgui(colour));
+  if (colours.hatched(layer)) {
+    list()->PushClipRect(low, high, true);
+    for (float d = -11; d < 11; d += 4)
+      list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y), to_imgui(shaded(colour, 0.55)));
+    list()->PopClipRect();
+  }
+  draw_text(TextSize::small, x + 16, y, colours::kText, layer.name);
+  if (is_under_mouse(x, y, legend_item_width(layer) - 6))
+    explained_tooltip(layer.name, layer_sentence(colours.by(), layer.name), "");
+}
+
+}  // namespace
+
+float draw_legend(float x, float y, float width, const PlanColours& colours) {
+  return lay_out_legend(x, y, width, colours,
+                        [&](const PlanLayer& layer, float cx, float cy) { draw_legend_item(cx, cy, colours, layer); });
+}
+
+float legend_height(float width, const PlanColours& colours) {
+  return lay_out_legend(0, 0, width, colours, [](const PlanLayer&, float, float) {});
+}
+
+std::string plan_summary(const Plan& plan, const ByteUnit& unit) {
+  std::string text = "peak " + unit.text(plan.peak_bytes) + " · lower bound " + unit.text(plan.lower_bound_bytes);
+  if (plan.budget_bytes >= 0) text += " · budget " + unit.text(plan.budget_bytes);
   text += " · " + grouped(plan.nodes) + " nodes";
   if (plan.recomputed_nodes > 0) {
     char ratio[32];
@@ -277,7 +342,7 @@ void draw_solving(const Plot& plot, const Session& session) {
 
 float draw_infeasible(float x, float y, float width, const Plan& plan) {
   if (plan.feasible) return 0;
-  const std::string text = "No plan fits this budget; shown is the best found.\n" + plan.infeasible_reason;
+  const std::string text = "No plan fits this budget; shown is the best found.\n" + grouped_numbers(plan.infeasible_reason);
   const float wrap = std::max(width - 16, 20.0f);
   const ImVec2 size = font(TextSize::body)->CalcTextSizeA(text_height(TextSize::body), 1e9f, wrap, text.c_str());
   const ImVec2 low(std::round(x), std::round(y)), high(low.x + width, std::round(low.y + size.y + 12));
@@ -307,7 +372,7 @@ bool BudgetHandle::update(const Plot& plot, Session& session) {
     if (wanted != session.asked_budget()) session.ask_budget(wanted);
   } else {
     const bool is_budget = session.asked_budget() >= 0;
-    explained_tooltip((is_budget ? "budget " : "peak ") + human_bytes(bytes), explain_term(is_budget ? "budget" : "peak"),
+    explained_tooltip((is_budget ? "budget " : "peak ") + exact_bytes(bytes), explain_term(is_budget ? "budget" : "peak"),
                       "Drag to change the budget");
   }
   return true;
@@ -351,6 +416,18 @@ void value_tooltip(const PlanModel& model, ValueId v) {
   ImGui::TextUnformatted(facts.decision.c_str());
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
+}
+
+void rect_tooltip(const PlanModel& model, const LodRect& rect) {
+  const PlanRect& shown = model.rects()[static_cast<std::size_t>(rect.rect)];
+  if (rect.count > 1)
+    ImGui::SetTooltip("%d values that are drawn as one, %s. Zoom in to see them apart.", rect.count,
+                      exact_bytes(rect.bytes).c_str());
+  else if (shown.value != kNone)
+    value_tooltip(model, shown.value);
+  else
+    ImGui::SetTooltip("The workspace of %s, %s. It is held only while the node runs.",
+                      node_title(model.graph(), shown.node).c_str(), exact_bytes(shown.bytes).c_str());
 }
 
 void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) {

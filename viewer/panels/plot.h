@@ -4,6 +4,7 @@
 #include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/plan/level_of_detail.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <functional>
 #include <memory>
@@ -51,20 +52,26 @@ bool draw_button(float x, float y, const std::string& text);
 void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour colour, const std::string& text);
 
 void draw_plot_ground(const Plot& plot);
-// Draws the byte axis on the left, and its grid. `extent`, the length of the whole axis in bytes, determines the unit.
-void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what);
-// Draws the strip of phases and the numbers of nodes or the microseconds below the plot. They need kTimeAxisHeight units.
+// The unit of all bytes in the pictures of a plan. It does not change with the budget.
+ByteUnit unit_of(const Plan& plan);
+// Draws the byte axis on the left, and its grid.
+void draw_byte_axis(const Plot& plot, const ByteUnit& unit, const char* what);
+// Draws the strip of phases and the numbers of nodes or the microseconds below the plot. They need kTimeAxisHeight units. The
+// strip says what it shows when the mouse rests on it.
 inline constexpr float kTimeAxisHeight = 40;
 void draw_time_axis(const Plot& plot, const PlanModel& model);
+// Draws the names and colours of the phases of the strip, above the plot on the right; nothing where they do not fit.
+void draw_phase_legend(const Plot& plot, const PlanModel& model);
 // Draws the lines of the peak (label on the right), of keeping everything, where that is higher, and of the budget (label on
 // the left; -1: none). The labels never overlap.
-void draw_limits(const Plot& plot, const Plan& plan, std::int64_t budget);
+void draw_limits(const Plot& plot, const Plan& plan, const ByteUnit& unit, std::int64_t budget);
 // Draws the names and colours of the layers of a plan, in one or more rows. Returns the height used.
 float draw_legend(float x, float y, float width, const PlanColours& colours);
+float legend_height(float width, const PlanColours& colours);  // that draw_legend would use
 // Whether the mouse is over a line of small text of this width.
 bool is_under_mouse(float x, float y, float width);
 // The numbers of the plan in one line: "peak 12.3 MiB · lower bound ..".
-std::string plan_summary(const Plan& plan);
+std::string plan_summary(const Plan& plan, const ByteUnit& unit);
 // Says that a better plan is being made, and how far that is. A plan that has nothing to do with it is dimmed.
 void draw_solving(const Plot& plot, const Session& session);
 // Draws a box that says why no plan fits the budget. Returns the height used, 0 if a plan fits.
@@ -75,6 +82,8 @@ void explained_tooltip(const std::string& title, const std::string& sentence, co
 // The numbers of the summary, each with its sentence.
 void summary_tooltip();
 void value_tooltip(const PlanModel& model, ValueId v);
+// Of a rectangle of the memory plan: its value, or the workspace of its node, or the number of values that are drawn as one.
+void rect_tooltip(const PlanModel& model, const LodRect& rect);
 void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n);
 
 // Zooms and moves the view of the session by wheel and drag over a plot. Keys are commands of the window.

@@ -1,82 +1,154 @@
+// Places and draws the box of a marked range. Its columns are as wide as their texts.
+//
+//     beside            |   ##+-----+      |        the range (##) and its box; at the right end of the plot the box stands
+//     left without its rows  | ######+---+      |        in a narrow picture above         +----------------------+
+//                   |####################  |        where the range takes up nearly all of the plot
 #include <tapedeck/viewer/panels/range_box.h>
 
+#include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/words/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace tapedeck::viewer {
 
 namespace {
 
-constexpr float kLine = 15, kMargin = 8;
-constexpr float kColumns[] = {0, 90, 170, 250, 345, 440};  // of the rows; the last is the width
+constexpr float kLine = 15, kMargin = 8, kGap = 8;
+constexpr float kColumnGap = 14;
+constexpr float kAxisTitle = 20;   // the height of the titles above the axis
+constexpr float kLeastPlot = 110;  // the height that a box with rows leaves to the plot below it
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
-std::string signed_bytes(std::int64_t bytes) { return (bytes < 0 ? "-" : "+") + human_bytes(bytes < 0 ? -bytes : bytes); }
-
-std::string counted(std::int64_t bytes, std::int64_t count) {
-  return count == 0 ? "-" : human_bytes(bytes) + " (" + grouped(count) + ")";
+std::string signed_bytes(const ByteUnit& unit, std::int64_t bytes) {
+  return (bytes < 0 ? "-" : "+") + unit.text(std::llabs(bytes));
 }
 
-std::vector<std::string> row(const std::string& name, const RangeBytes& bytes) {
-  return {name, human_bytes(bytes.at_first), human_bytes(bytes.at_last), counted(bytes.born, bytes.born_count),
-          counted(bytes.died, bytes.died_count)};
+std::string counted(const ByteUnit& unit, std::int64_t bytes, std::int64_t count) {
+  return count == 0 ? "-" : unit.text(bytes) + " (" + grouped(count) + ")";
 }
 
-void draw_band(const Plot& plot, float x0, float x1) {
-  list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 40));
-  for (const float x : {x0, x1}) list()->AddRectFilled(ImVec2(x, plot.y0), ImVec2(x + 1, plot.y1), to_imgui(colours::kSelect));
+std::vector<std::string> row(const std::string& name, const ByteUnit& unit, const RangeBytes& bytes) {
+  return {name, unit.text(bytes.at_first), unit.text(bytes.at_last), counted(unit, bytes.born, bytes.born_count),
+          counted(unit, bytes.died, bytes.died_count)};
+}
+
+std::string time_line(const Plan& plan, const RangeTotals& totals) {
+  if (!(totals.step_us > 0)) return "no node of the step takes any time by the cost model";
+  return "time " + human_us(totals.us) + ", " + percent(totals.us / totals.step_us) + " of the step, " + source_of_costs(plan);
+}
+
+// The widths of the columns, with the gaps between them.
+std::vector<float> column_widths(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<float> widths;
+  for (const std::vector<std::string>& cells : rows)
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      if (widths.size() <= c) widths.push_back(0);
+      widths[c] = std::max(widths[c], text_width(TextSize::small, cells[c]) + (c == 0 ? 0 : kColumnGap));
+    }
+  return widths;
+}
+
+void measure(RangeBox* box) {
+  float width = 0;
+  for (const float column : column_widths(box->text.rows)) width += column;
+  for (const std::string& line : box->text.lines) width = std::max(width, text_width(TextSize::small, line));
+  box->width = std::ceil(width) + 2 * kMargin;
+  box->height = static_cast<float>(box->text.lines.size() + box->text.rows.size()) * kLine + 2 * kMargin;
+}
+
+struct Ends {
+  float x0, x1;
+};
+Ends ends_of(const Plot& plot, const NodeRange& range) {
+  return {std::clamp(std::round(plot.x_of(range.first)), plot.x0, plot.x1),
+          std::clamp(std::round(plot.x_of(range.last + 1)), plot.x0, plot.x1)};
+}
+
+// The right side where there is room on both.
+bool place_beside(const Plot& plot, const Ends& ends, RangeBox* box) {
+  if (box->height + 4 > plot.height() + kTimeAxisHeight) return false;
+  if (ends.x1 + kGap + box->width <= plot.x1)
+    box->left = ends.x1 + kGap;
+  else if (ends.x0 - kGap - box->width >= plot.x0)
+    box->left = ends.x0 - kGap - box->width;
+  else
+    return false;
+  box->top = plot.y0 + 4;
+  return true;
+}
+
+void draw_band(const Plot& plot, const Ends& ends) {
+  list()->AddRectFilled(ImVec2(ends.x0, plot.y0), ImVec2(ends.x1, plot.y1), to_imgui(colours::kSelect, 40));
+  for (const float x : {ends.x0, ends.x1})
+    list()->AddRectFilled(ImVec2(x, plot.y0), ImVec2(x + 1, plot.y1), to_imgui(colours::kSelect));
+}
+
+void draw_rows(const RangeBox& box, float y) {
+  const std::vector<float> widths = column_widths(box.text.rows);
+  for (std::size_t r = 0; r < box.text.rows.size(); ++r, y += kLine) {
+    float right = box.left + kMargin;
+    for (std::size_t c = 0; c < box.text.rows[r].size(); ++c) {
+      const std::string& cell = box.text.rows[r][c];
+      right += widths[c];
+      draw_text(TextSize::small, c == 0 ? box.left + kMargin : right - text_width(TextSize::small, cell), y,
+                r == 0 ? colours::kFaint : colours::kText, cell);
+    }
+  }
 }
 
 }  // namespace
 
-std::vector<std::string> range_lines(const RangeTotals& totals) {
+RangeText range_text(const PlanModel& model, const RangeTotals& totals) {
+  const ByteUnit unit = unit_of(model.plan());
   const NodeRange& range = totals.range;
-  return {"nodes " + grouped(range.first) + " to " + grouped(range.last) + " (" + grouped(range.last - range.first + 1) +
-              "): " + signed_bytes(totals.all.at_last - totals.all.at_first),
-          "most " + human_bytes(totals.most) + " at node " + grouped(totals.most_at) + ", least " + human_bytes(totals.least) +
-              " at node " + grouped(totals.least_at)};
-}
-
-std::vector<std::vector<std::string>> range_rows(const RangeTotals& totals) {
-  std::vector<std::vector<std::string>> rows{{"role", "at first", "at last", "born", "died"}, row("all", totals.all)};
+  RangeText text;
+  text.lines = {"nodes " + grouped(range.first) + " to " + grouped(range.last) + " (" + grouped(range.last - range.first + 1) +
+                    "): " + signed_bytes(unit, totals.all.at_last - totals.all.at_first),
+                time_line(model.plan(), totals), "most " + unit.text(totals.most) + " at node " + grouped(totals.most_at),
+                "least " + unit.text(totals.least) + " at node " + grouped(totals.least_at)};
+  text.rows = {{"role", "at first", "at last", "born", "died"}, row("all", unit, totals.all)};
   for (int i = 0; i < kRoleClassCount; ++i) {
     const auto role = static_cast<RoleClass>(i);
     const RangeBytes& bytes = totals.of(role);
     if (bytes.at_first != 0 || bytes.at_last != 0 || bytes.born_count != 0 || bytes.died_count != 0)
-      rows.push_back(row(role_class_name(role), bytes));
+      text.rows.push_back(row(role_class_name(role), unit, bytes));
   }
-  return rows;
+  return text;
 }
 
-void draw_range_box(const Plot& plot, const RangeTotals& totals) {
-  const float x0 = std::clamp(std::round(plot.x_of(totals.range.first)), plot.x0, plot.x1),
-              x1 = std::clamp(std::round(plot.x_of(totals.range.last + 1)), plot.x0, plot.x1);
-  draw_band(plot, x0, x1);
-  const std::vector<std::string> lines = range_lines(totals);
-  const std::vector<std::vector<std::string>> rows = range_rows(totals);
-  const float width = kColumns[5] + 2 * kMargin, height = static_cast<float>(lines.size() + rows.size()) * kLine + 2 * kMargin;
-  float left = x1 + 8;
-  if (left + width > plot.x1) left = x0 - 8 - width;
-  if (left < plot.x0) left = plot.x1 - width - 8;
-  left = std::round(std::max(left, plot.x0));
-  float y = std::max(plot.y0 + 4, 0.0f);
-  list()->AddRectFilled(ImVec2(left, y), ImVec2(left + width, y + height), to_imgui(colours::kPlot, 235));
-  list()->AddRect(ImVec2(left, y), ImVec2(left + width, y + height), to_imgui(colours::kSelect));
-  y += kMargin;
-  for (const std::string& line : lines) {
-    draw_text(TextSize::small, left + kMargin, y, colours::kText, line);
+RangeBox place_range_box(const Plot& plot, float width, const PlanModel& model, const RangeTotals& totals) {
+  RangeBox box;
+  box.text = range_text(model, totals);
+  const Ends ends = ends_of(plot, totals.range);
+  measure(&box);
+  if (place_beside(plot, ends, &box)) return box;
+  RangeBox short_box = box;
+  short_box.text.rows.clear();
+  measure(&short_box);
+  if (place_beside(plot, ends, &short_box)) return short_box;
+  const bool has_room = plot.height() - box.height - kGap >= kLeastPlot && box.width <= width - 2 * kGap;
+  RangeBox above = has_room ? box : short_box;
+  above.left = std::round(std::clamp(ends.x0, kGap, std::max(kGap, width - above.width - kGap)));
+  above.top = plot.y0 - 2;
+  above.above = above.height + kAxisTitle;
+  return above;
+}
+
+void draw_range_box(const Plot& plot, const RangeBox& box, const NodeRange& range) {
+  draw_band(plot, ends_of(plot, range));
+  const ImVec2 low(std::round(box.left), std::round(box.top)), high(low.x + box.width, low.y + box.height);
+  list()->AddRectFilled(low, high, to_imgui(colours::kPlot, 235));
+  list()->AddRect(low, high, to_imgui(colours::kSelect));
+  float y = low.y + kMargin;
+  for (const std::string& line : box.text.lines) {
+    draw_text(TextSize::small, low.x + kMargin, y, colours::kText, line);
     y += kLine;
   }
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t c = 0; c < rows[r].size(); ++c) {
-      const float x = left + kMargin + (c == 0 ? 0 : kColumns[c + 1] - text_width(TextSize::small, rows[r][c]) - 8);
-      draw_text(TextSize::small, x, y, r == 0 ? colours::kFaint : colours::kText, rows[r][c]);
-    }
-    y += kLine;
-  }
+  draw_rows(box, y);
 }
 
 }  // namespace tapedeck::viewer

@@ -37,7 +37,8 @@ namespace {
 
 std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 std::string line(const std::string& key, const std::string& text) {
-  return "<tr><td style='padding-right:12px'><i>" + key + "</i></td><td>" + escaped(text) + "</td></tr>";
+  return "<tr><td style='padding-right:12px; color:" + html_colour(colours::kFaint) + "'>" + key + "</td><td>" + escaped(text) +
+         "</td></tr>";
 }
 
 // Where the copies of a value are made, and who reads them.
@@ -101,6 +102,7 @@ RecomputePanel::RecomputePanel(Session& session, QWidget* parent) : QWidget(pare
   all->addLayout(buttons);
   all->addWidget(note_);
   all->addWidget(table_, 3);
+  setMinimumHeight(90);  // as a table
   session_.attach(this);
   refresh();
 }

@@ -110,6 +110,7 @@ TablePanel::TablePanel(TableId id, Session& session, QWidget* parent)
   layout->addWidget(field_);
   layout->addWidget(view_);
   layout->addWidget(totals_);
+  setMinimumHeight(60);  // a low window squeezes the parts, so that the pictures keep their room
   session_.attach(this);
   refill();
 }

@@ -4,9 +4,11 @@
 
 #include <tapedeck/viewer/panels/measured.h>
 #include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/glossary.h>
 #include <tapedeck/viewer/words/ticks.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <fmt/format.h>
 
@@ -21,8 +23,8 @@ namespace {
 
 constexpr NodeId kMostNodesUnasked = 3000;  // the curves of larger graphs take minutes, so a person has to ask for them
 constexpr float kListWidth = 250;
-constexpr float kNameHeight = 17;     // of a row of the names of strategies
-constexpr double kLeastExtra = 0.02;  // the least height of the cost axis above 1
+constexpr float kNameHeight = 17;      // of a row of the names of strategies
+constexpr double kLeastExtra = 0.005;  // the least height of the cost axis above 1
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
@@ -31,9 +33,12 @@ ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 Colour curve_colour(const TradeoffCurve& curve, std::size_t i) {
   if (curve.strategy == Strategy::automatic) return colours::kText;
   if (curve.strategy == Strategy::none) return colours::kFaint;
-  constexpr RoleClass kRoles[] = {RoleClass::saved,  RoleClass::gradient, RoleClass::recomputed, RoleClass::input,
-                                  RoleClass::output, RoleClass::state,    RoleClass::temporary,  RoleClass::constant};
-  return role_class_colour(kRoles[i % std::size(kRoles)]);
+  constexpr RoleClass kRoles[] = {RoleClass::saved, RoleClass::gradient, RoleClass::recomputed,
+                                  RoleClass::input, RoleClass::output,   RoleClass::state};
+  constexpr int kOthers[] = {5, 7};  // groups whose colours are none of these
+  const std::size_t at = i % (std::size(kRoles) + std::size(kOthers));
+  if (at >= std::size(kRoles)) return group_colour(kOthers[at - std::size(kRoles)]);
+  return role_class_colour(kRoles[at]);
 }
 
 void dot(ImVec2 at, float radius, Colour colour) { list()->AddCircleFilled(at, radius, to_imgui(colour), 12); }
@@ -46,6 +51,12 @@ void dashed(ImVec2 a, ImVec2 b, Colour colour) {
     const float from = at / length, to = std::min(at + 4, length) / length;
     line(ImVec2(a.x + dx * from, a.y + dy * from), ImVec2(a.x + dx * to, a.y + dy * to), colour, 1);
   }
+}
+
+// What a strategy does, in a sentence.
+std::string strategy_sentence(const TradeoffCurve& curve) {
+  const StrategyEntry* entry = find_strategy(curve.strategy);
+  return entry != nullptr ? "It " + std::string(entry->doc) + "." : explain_term("strategy " + curve.name);
 }
 
 // Of plans of the same peak and cost, the one of the least budget: its bound is the tightest. `points` ascend by budget.
@@ -152,6 +163,7 @@ float TradeoffPanel::draw_names(float x, float y, float width) const {
     }
     dot(ImVec2(at + 3, top + 7), 3, curve_colour(curve, i));
     draw_text(TextSize::small, at + 10, top, colours::kText, curve.name);
+    if (is_under_mouse(at, top, item - 6)) explained_tooltip("strategy " + curve.name, strategy_sentence(curve), "");
     at += item;
   }
   return top - y + kNameHeight;
@@ -192,7 +204,7 @@ void TradeoffPanel::lay_out(float top, float width, float height) {
 void TradeoffPanel::draw_axes() const {
   const Plan& plan = session_.model()->plan();
   draw_plot_ground(plot_);
-  const ByteAxis bytes = byte_ticks(plot_.across.low, plot_.across.high, plan.keep_all_peak_bytes, 8);
+  const ByteAxis bytes = byte_ticks(plot_.across.low, plot_.across.high, unit_of(plan), 8);
   for (const Tick& tick : bytes.ticks) {
     const float x = std::round(plot_.x_of(tick.at));
     list()->AddRectFilled(ImVec2(x, plot_.y0), ImVec2(x + 1, plot_.y1), to_imgui(colours::kGrid));
@@ -253,7 +265,7 @@ void TradeoffPanel::draw_now() {
   const ImVec2 at(plot_.x_of(static_cast<double>(plan.peak_bytes)), plot_.y_of(plan.recompute_cost_ratio()));
   dot(at, 6, colours::kPeak);
   dot(at, 3.5f, colours::kPlot);
-  const std::string text = human_bytes(plan.peak_bytes) + ", " + ratio_text(plan.recompute_cost_ratio());
+  const std::string text = unit_of(plan).text(plan.peak_bytes) + ", " + ratio_text(plan.recompute_cost_ratio());
   draw_plate(plot_, at.x + 10, at.y - 24, false, colours::kPeak, text);
 }
 
@@ -263,15 +275,20 @@ void TradeoffPanel::draw_list(float x, float y, float width, float height) const
     draw_text(TextSize::small, x + width * 0.62f - text_width(TextSize::small, cost), at, colour, cost);
     draw_text(TextSize::small, x + width - text_width(TextSize::small, gap), at, colour, gap);
   };
-  const float measured = draw_measured_list(x, y, width, session_.measurements().points());
+  const float measured = draw_measured_list(x, y, width, unit_of(session_.model()->plan()), session_.measurements().points());
   y += measured;
   height -= measured;
   row(y, colours::kFaint, "peak", "cost", "above bound");
+  const std::pair<const char*, float> titles[] = {
+      {"tradeoff peak", 0}, {"tradeoff cost", width * 0.32f}, {"above bound", width * 0.64f}};
+  for (const auto& [term, left] : titles)
+    if (is_under_mouse(x + left, y, width * 0.3f))
+      explained_tooltip(std::string(term).substr(std::string(term).rfind(' ') + 1), explain_term(term), "");
   float at = y + 18;
   for (const KnownPlan& p : points_) {
     if (!p.feasible) continue;
     if (at + 32 > y + height) return draw_text(TextSize::small, x, at, colours::kFaint, "… and more: export the CSV");
-    row(at, colours::kText, human_bytes(p.peak), ratio_text(p.ratio),
+    row(at, colours::kText, unit_of(session_.model()->plan()).text(p.peak), ratio_text(p.ratio),
         p.bound > 0 ? fmt::format("{:.2f} %", 100 * (p.ratio / p.bound - 1)) : "");
     at += 16;
   }

@@ -15,6 +15,14 @@ void add_extremes(const PlanModel& model, RangeTotals* totals) {
   totals->most = *most;
 }
 
+void add_times(const PlanModel& model, RangeTotals* totals) {
+  for (NodeId n = 0; n < model.nodes(); ++n) {
+    const double us = model.values().node_us(n);
+    totals->step_us += us;
+    if (n >= totals->range.first && n <= totals->range.last) totals->us += us;
+  }
+}
+
 // External buffers are there through the whole schedule.
 void add_births_and_deaths(const PlanModel& model, RangeTotals* totals) {
   const auto inside = [&](NodeId n) { return n > totals->range.first && n <= totals->range.last; };
@@ -38,6 +46,7 @@ RangeTotals range_totals(const PlanModel& model, const NodeRange& range) {
   RangeTotals totals;
   totals.range = range;
   add_extremes(model, &totals);
+  add_times(model, &totals);
   add_births_and_deaths(model, &totals);
   for (int i = 0; i < kRoleClassCount; ++i) {
     RangeBytes& role = totals.roles[static_cast<std::size_t>(i)];

@@ -1,5 +1,5 @@
-// What happens to the live bytes in a range of nodes: how many there are at both ends, the most and the least between them, and
-// what is born and dies on the way.
+// What happens in a range of nodes: how long they take, how many bytes are alive at both ends, the most and the least between
+// them, and what is born and dies on the way.
 //
 //     bytes at the last node - bytes at the first node = born - died          for every role, and in all
 #pragma once
@@ -22,6 +22,7 @@ struct RangeTotals {
   NodeRange range;
   NodeId most_at = kNone, least_at = kNone;  // the first such nodes
   std::int64_t most = 0, least = 0;
+  double us = 0, step_us = 0;  // what the nodes of the range take by the cost model, and what all nodes take
   RangeBytes all;
   std::array<RangeBytes, kRoleClassCount> roles;
 

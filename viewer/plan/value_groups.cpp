@@ -55,16 +55,17 @@ std::int64_t made_bytes(const Graph& graph, const Node& node) {
 
 // Sums up what the nodes make by a text of each node, in the order in which the texts are met first. An empty text is left out.
 template <class TextOf>
-std::vector<Candidate> candidates(const Graph& graph, TextOf&& text_of) {
+std::vector<Candidate> candidates(const std::vector<const Graph*>& graphs, TextOf&& text_of) {
   std::vector<Candidate> found;
   std::unordered_map<std::string_view, std::size_t> place;
-  for (const Node& node : graph.nodes) {
-    const std::string_view text = text_of(node);
-    if (text.empty()) continue;
-    const auto [entry, is_new] = place.emplace(text, found.size());
-    if (is_new) found.push_back({std::string(text), 0, std::string(text)});
-    found[entry->second].bytes += made_bytes(graph, node);
-  }
+  for (const Graph* graph : graphs)
+    for (const Node& node : graph->nodes) {
+      const std::string_view text = text_of(node);
+      if (text.empty()) continue;
+      const auto [entry, is_new] = place.emplace(text, found.size());
+      if (is_new) found.push_back({std::string(text), 0, std::string(text)});
+      found[entry->second].bytes += made_bytes(*graph, node);
+    }
   return found;
 }
 
@@ -137,7 +138,7 @@ bool find_colour_by(std::string_view name, ColourBy* by) {
   return false;
 }
 
-ValueGroups::ValueGroups(const Graph& captured, ColourBy by) : by_(by) {
+ValueGroups::ValueGroups(const std::vector<const Graph*>& captured, ColourBy by) : by_(by) {
   if (by == ColourBy::module)
     group_modules(captured);
   else
@@ -146,10 +147,11 @@ ValueGroups::ValueGroups(const Graph& captured, ColourBy by) : by_(by) {
   names_.push_back(by == ColourBy::module ? "no module" : "given from outside");
 }
 
-void ValueGroups::group_modules(const Graph& captured) {
+void ValueGroups::group_modules(const std::vector<const Graph*>& captured) {
   constexpr int kDeepest = 8;
-  for (const Value& value : captured.values)
-    if (value.node == kNone) outside_names_.insert(value.name.id());
+  for (const Graph* graph : captured)
+    for (const Value& value : graph->values)
+      if (value.node == kNone) outside_names_.insert(value.name.id());
   const auto at_depth = [&](int depth) {
     return candidates(captured, [&](const Node& node) { return beginning(module_of(node.origin.path), depth); });
   };
@@ -172,7 +174,7 @@ void ValueGroups::group_modules(const Graph& captured) {
   }
 }
 
-void ValueGroups::group_ops(const Graph& captured) {
+void ValueGroups::group_ops(const std::vector<const Graph*>& captured) {
   const std::vector<Candidate> found = candidates(captured, [](const Node& node) { return std::string_view(node.op->name); });
   names_ = largest(found, kMost, true);
   for (std::size_t i = 0; i < names_.size(); ++i) group_of_[names_[i]] = static_cast<int>(i);

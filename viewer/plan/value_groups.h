@@ -27,13 +27,16 @@ inline constexpr int kColourByCount = 3;
 const char* colour_by_name(ColourBy by);                   // "role", "module", "op"
 bool find_colour_by(std::string_view name, ColourBy* by);  // false if none has this name
 
-// The groups of one graph. Looking up a group keeps what it found, so only one thread may use the object.
+// The groups of one graph, or of several together. Looking up a group keeps what it found, so only one thread may use the
+// object.
 class ValueGroups {
  public:
   static constexpr int kLeast = 6, kMost = 12;  // groups with a colour of their own, as far as the graph has so many
 
   // REQUIRES by != ColourBy::role. O(values + nodes), and sorting the distinct paths.
-  ValueGroups(const Graph& captured, ColourBy by);
+  ValueGroups(const Graph& captured, ColourBy by) : ValueGroups(std::vector<const Graph*>{&captured}, by) {}
+  // Of several graphs together, so that a group has the same colour in the plans of all of them.
+  ValueGroups(const std::vector<const Graph*>& captured, ColourBy by);
 
   ColourBy by() const { return by_; }
   // The groups: those with a colour of their own, then "others", then those values that have no module, or no op.
@@ -47,8 +50,8 @@ class ValueGroups {
   int of_value(const Graph& graph, ValueId v) const;
 
  private:
-  void group_modules(const Graph& captured);
-  void group_ops(const Graph& captured);
+  void group_modules(const std::vector<const Graph*>& captured);
+  void group_ops(const std::vector<const Graph*>& captured);
   int of_path(std::string_view path) const;
   std::string_view module_of(const Name& path) const;
 

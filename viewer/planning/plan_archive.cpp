@@ -17,12 +17,12 @@ std::size_t room_for(std::size_t nodes) {
   return fits < 3 ? 0 : std::min(fits, kMostFilled);
 }
 
+}  // namespace
+
 bool fits(const PlanModel& model, std::int64_t budget) {
   const Plan& plan = model.plan();
-  return plan.peak_bytes <= budget && (plan.feasible || plan.budget_bytes < 0);
+  return (budget < 0 || plan.peak_bytes <= budget) && (plan.feasible || plan.budget_bytes < 0);
 }
-
-}  // namespace
 
 PlanArchive::PlanArchive(std::size_t nodes) : room_(room_for(nodes)) {}
 

@@ -14,6 +14,9 @@
 
 namespace tapedeck::viewer {
 
+// Whether the plan holds a budget; -1: none.
+bool fits(const PlanModel& model, std::int64_t budget);
+
 // Not thread safe.
 class PlanArchive {
  public:

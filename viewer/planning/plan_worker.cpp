@@ -25,12 +25,19 @@ struct PlanWorker::Job {
   std::string error;                  // why there is no full search
   std::optional<Plan> known_plan;     // that an adopted search has made for `known_budget`; of the answering thread
   std::int64_t known_budget = -1;
-  bool has_no_draft = false;   // the draft failed; the full search says why
-  bool interruptible = false;  // the full search makes a plan that a newer request may cancel
-  PlanArchive archive;         // under the lock
+  bool has_no_draft = false;              // the draft failed; the full search says why
+  bool interruptible = false;             // the full search makes a plan that a newer request may cancel
+  PlanArchive archive;                    // under the lock
+  std::shared_ptr<const PlanModel> last;  // the plan that was delivered last; under the lock
 
   bool prepared() const { return full || !error.empty(); }
   void stop() { cancel_draft = *cancel_full = true; }
+  // The plan before instead of a draft, where the draft would only move addresses.
+  std::shared_ptr<const PlanModel> steady(std::shared_ptr<const PlanModel> draft, std::int64_t budget) const {
+    if (!draft || !last || !fits(*last, budget)) return draft;
+    const Plan &before = last->plan(), &next = draft->plan();
+    return before.peak_bytes == next.peak_bytes && before.cost_us <= next.cost_us ? last : draft;
+  }
   // From the full search. REQUIRES that it is there.
   Plan plan(std::int64_t budget) {
     if (known_plan && budget == known_budget) return *std::exchange(known_plan, std::nullopt);
@@ -135,9 +142,10 @@ std::uint64_t PlanWorker::request(std::shared_ptr<const PlanProblem> problem, co
   return numbers_;
 }
 
-void PlanWorker::prepare(std::shared_ptr<const PlanProblem> problem) {
+void PlanWorker::prepare(std::shared_ptr<const PlanProblem> problem, std::shared_ptr<const PlanModel> shown) {
   std::lock_guard lock(mutex_);
   start(std::move(problem));
+  if (shown) job_->last = std::move(shown);
   request_.reset();
   done_.reset();
   changed_.notify_all();
@@ -273,6 +281,7 @@ void PlanWorker::do_step(Step step, std::unique_lock<std::mutex>& lock) {
 // REQUIRES the lock; wakes without it would be as good, but `wake` only posts a message.
 void PlanWorker::deliver(Result result) {
   answered_ = true;
+  if (result.model) job_->last = result.model;
   done_ = std::move(result);
   changed_.notify_all();
   wake_();
@@ -283,7 +292,8 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
   const Request asked = *request_;
   request_->drafted = true;
   if (asked.budget.bytes >= 0)
-    if (auto known = job->archive.cheapest_within(asked.budget.bytes)) deliver({asked.number, std::move(known), {}, true});
+    if (auto known = job->archive.cheapest_within(asked.budget.bytes))
+      deliver({asked.number, job->steady(std::move(known), asked.budget.bytes), {}, true});
   const bool first = !answered_ && job->problem->graph->nodes.size() >= kManyNodes;
   const bool knows_limits = job->full != nullptr;  // once it is there, only this thread uses it
   if (knows_limits && job->known_plan && job->full->bytes_of(asked.budget) == job->known_budget) return;
@@ -310,6 +320,7 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
     if (auto known = job->archive.cheapest_within(budget))
       if (!model || !model->plan().feasible || known->plan().cost_us <= model->plan().cost_us) model = std::move(known);
   if (!model || (budget >= 0 && !model->plan().feasible)) return;
+  model = job->steady(std::move(model), budget);
   deliver({asked.number, model, {}, true});
   if (model->is_complete()) return;
   lock.unlock();

@@ -8,8 +8,9 @@
 //
 // Two threads work: one prepares the full search, and the other answers budgets. A final plan is the plan that make_plan gives.
 // A newer budget of the same problem never cancels what it needs itself: the searches. A plan that is being made from the draft
-// is finished and shown; a plan from the full search gives way to the newer budget. Only one thread (the UI's) may call
-// request(), take() and cancel().
+// is finished and shown; a plan from the full search gives way to the newer budget. Addresses stay where they were while the
+// peak stays: a draft whose peak is that of the plan before, and which costs no less, gives way to that plan. Only one thread
+// (the UI's) may call request(), take() and cancel().
 #pragma once
 
 #include <tapedeck/viewer/planning/plan_archive.h>
@@ -50,8 +51,9 @@ class PlanWorker {
   // Asks for the plan of a problem under a budget; it replaces the request before. Problems are told apart by their address.
   // The searches of the last few problems are kept until cancel().
   std::uint64_t request(std::shared_ptr<const PlanProblem> problem, const Budget& budget);
-  // Prepares the searches of a problem, and fills its archive, without asking for a plan.
-  void prepare(std::shared_ptr<const PlanProblem> problem);
+  // Prepares the searches of a problem, and fills its archive, without asking for a plan. `shown`: a plan of it that is shown
+  // already; may be null.
+  void prepare(std::shared_ptr<const PlanProblem> problem, std::shared_ptr<const PlanModel> shown = nullptr);
   // Keeps a search that somebody else has made of its problem, so that a request for the problem need not make it again.
   void adopt(std::unique_ptr<PreparedSearch> search);
   void cancel();  // drops the request and the problem

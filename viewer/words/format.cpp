@@ -3,6 +3,7 @@
 //   Budget
 #include <tapedeck/viewer/words/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -71,9 +72,48 @@ std::string grouped(std::int64_t number) {
   return digits;
 }
 
+std::string grouped_numbers(std::string_view text) {
+  constexpr std::size_t kShort = 3;  // digits, which are read at a glance
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_in_word = [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '%' || c == '.';
+  };
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    const std::size_t digits = end - at;
+    const bool begins_a_word = at == 0 || !is_in_word(text[at - 1]);
+    const bool ends_a_word = end == text.size() || !is_in_word(text[end]) || text[end] == '.';
+    if (digits > kShort && digits <= 18 && begins_a_word && ends_a_word && text[at] != '0') {
+      result += grouped(std::strtoll(std::string(text.substr(at, digits)).c_str(), nullptr, 10));
+    } else {
+      end = std::max(end, at + 1);
+      result += text.substr(at, end - at);
+    }
+    at = end;
+  }
+  return result;
+}
+
 std::string exact_bytes(std::int64_t bytes) {
   const std::string exact = grouped(bytes) + (bytes == 1 ? " byte" : " bytes");
   return std::llabs(bytes) < 1024 ? exact : human_bytes(bytes) + " (" + exact + ")";
+}
+
+ByteUnit ByteUnit::of(std::int64_t largest) {
+  static const char* const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  ByteUnit unit;
+  for (int i = 1; i < 5 && static_cast<double>(largest) >= unit.bytes * 1024 * (i == 2 ? 0.25 : 1.0); ++i)
+    unit = {names[i], unit.bytes * 1024};
+  return unit;
+}
+
+std::string ByteUnit::text(std::int64_t count) const {
+  const double value = static_cast<double>(count) / bytes;
+  if (bytes == 1) return std::to_string(count) + " B";
+  if (count != 0 && std::fabs(value) < 0.0005) return std::string(count < 0 ? "-" : "") + "<0.001 " + name;
+  return printf_number(count != 0 && std::fabs(value) < 0.9995 ? "%.3f " : "%.2f ", value) + name;
 }
 
 std::string percent(double ratio) { return printf_number("%.1f %%", ratio * 100); }

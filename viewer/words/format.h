@@ -10,9 +10,23 @@ namespace tapedeck::viewer {
 // Sizes read as those that `tapedeck plan` prints.
 std::string human_bytes(std::int64_t bytes);  // "12.30 MiB"; whole bytes below 1 KiB
 std::string grouped(std::int64_t number);     // "1,234,567"
+// A text of the library, with its long numbers grouped: "996517848 bytes" -> "996,517,848 bytes". Names keep their digits.
+std::string grouped_numbers(std::string_view text);
 std::string exact_bytes(std::int64_t bytes);  // "12.30 MiB (12,897,484 bytes)"; "512 bytes" below 1 KiB
-std::string percent(double ratio);            // 0.634 -> "63.4 %"
-std::string human_us(double us);              // "12.5 us", "3.1 ms", "2.0 s"
+
+// The unit in which one picture shows all its bytes, so that its numbers can be compared at a glance.
+struct ByteUnit {
+  const char* name = "B";
+  double bytes = 1;  // that one unit stands for
+
+  // The unit for a picture whose largest number is `largest`. MiB begins at a quarter of a MiB, because most plans are read in
+  // MiB.
+  static ByteUnit of(std::int64_t largest);
+  std::string text(std::int64_t bytes) const;  // "12.30 MiB"; "0.613 GiB"; whole bytes if the unit is B
+};
+
+std::string percent(double ratio);  // 0.634 -> "63.4 %"
+std::string human_us(double us);    // "12.5 us", "3.1 ms", "2.0 s"
 
 // Parses "4096", "64MiB", "1.5GB" or "2 KiB". A bare number is bytes; KB MB GB TB are powers of 1000, KiB MiB GiB TiB powers of
 // 1024. Returns false for any other text.

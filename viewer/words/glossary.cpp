@@ -39,6 +39,18 @@ const std::vector<Explanation>& glossary() {
        "says it."},
       {"alive", "Everything that holds bytes while this node runs. The sum is the height of the curve there, to the byte."},
       {"units", "B is bytes; KiB, MiB and GiB are 1024s of them. us is microseconds; 1000 us are 1 ms."},
+      // ---- phases of the strip below the pictures ----
+      {"phase forward", "Nodes that compute the results of the model and the loss."},
+      {"phase backward", "Nodes that compute gradients, in the reverse order of forward."},
+      {"phase update", "Nodes that compute the new values of the state: the optimizer, statistics, counters."},
+      {"phase recompute", "Clones: nodes that compute a value again, which the plan did not keep."},
+      // ---- the picture of cost over peak ----
+      {"tradeoff peak", "The bytes that a replay of the plan holds."},
+      {"tradeoff cost", "What a replay costs, as a multiple of the plan that computes nothing twice."},
+      {"above bound", "By how much the cost is above the bound: no plan of this budget costs less than the bound."},
+      {"tradeoff bound", "No plan that fits costs less than this line. Nobody knows whether one can reach it."},
+      {"strategy auto", "Takes the best plan of all other strategies: this is what the viewer plans with."},
+      {"strategy none", "Keeps every value until its last reader."},
       // ---- roles ----
       {"parameter/state", "Lives from step to step: parameters, moments, statistics, counters. Its bytes are always held."},
       {"input", "Given by the caller for this step. Its bytes are held through the whole step."},
@@ -74,6 +86,7 @@ const std::vector<Explanation>& glossary() {
       {"call site", "The place in the program that recorded the node."},
       {"workspace", "The bytes that the node needs only while it runs."},
       {"segment", "The group of nodes that the node runs with as one task."},
+      {"time", "The time of one run by the cost model. A view costs nothing, nor does a part that is already in place."},
       {"us", "The microseconds of one run by the cost model. A view costs nothing, nor does a part that is already in place."},
       {"measured",
        "The microseconds of one run, measured: the median of the replays, without the reading of the clock. Views and parts "

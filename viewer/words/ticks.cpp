@@ -34,18 +34,10 @@ std::vector<Tick> count_ticks(double low, double high, int most) {
   return ticks_by(low, high, std::max(1.0, round_step(high - low, most)), 1);
 }
 
-ByteAxis byte_ticks(double low, double high, std::int64_t extent, int most) {
-  static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  double scale = 1;
-  // MiB is the unit from a quarter of a MiB on, because most plans are read in MiB.
-  while (unit < 4 && static_cast<double>(extent) >= scale * 1024 * (unit == 1 ? 0.25 : 1.0)) {
-    scale *= 1024;
-    ++unit;
-  }
-  double step = round_step((high - low) / scale, most);
-  if (unit == 0) step = std::max(step, 1.0);
-  return {ticks_by(low / scale, high / scale, step, scale), units[unit]};
+ByteAxis byte_ticks(double low, double high, const ByteUnit& unit, int most) {
+  double step = round_step((high - low) / unit.bytes, most);
+  if (unit.bytes == 1) step = std::max(step, 1.0);
+  return {ticks_by(low / unit.bytes, high / unit.bytes, step, unit.bytes), unit.name};
 }
 
 TimeTicks time_ticks(double low, double high, double extent_us, int most) {

@@ -1,6 +1,8 @@
 // Ticks at round numbers along an axis.
 #pragma once
 
+#include <tapedeck/viewer/words/format.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,9 +23,8 @@ struct ByteAxis {
   std::vector<Tick> ticks;  // the labels are numbers in `unit`, without the unit
   std::string unit;         // "MiB"
 };
-// Ticks of a byte axis. `extent`, the length of the whole axis, determines the unit, so that the unit stays when a person zooms
-// in.
-ByteAxis byte_ticks(double low, double high, std::int64_t extent, int most);
+// Ticks of a byte axis in the unit of its picture, which stays when a person zooms in.
+ByteAxis byte_ticks(double low, double high, const ByteUnit& unit, int most);
 
 // The ticks of an axis of time, and the unit of their labels.
 struct TimeTicks {

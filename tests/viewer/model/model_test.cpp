@@ -245,14 +245,40 @@ TEST(BudgetScale, EndsAreExactAndStepsGrow) {
   EXPECT_EQ(flat.bytes_at(17), 500);
 }
 
+TEST(Format, LongNumbersOfATextAreGrouped) {
+  EXPECT_EQ(grouped_numbers("the peak would be 996517848 bytes, 2853376 less"),
+            "the peak would be 996,517,848 bytes, 2,853,376 less");
+  EXPECT_EQ(grouped_numbers("3 nodes (150544.3 us)"), "3 nodes (150,544.3 us)");
+  EXPECT_EQ(grouped_numbers("1024 bytes"), "1,024 bytes");
+  for (const char* same :
+       {"", "7", "999 bytes", "%v123456", "%h.123456", "123456x", "0.1234567", "f32[8,64,224,224]", "12345678901234567890"})
+    EXPECT_EQ(grouped_numbers(same), same);
+}
+
+// All numbers of a picture are in one unit, however small they are beside the largest.
+TEST(Format, OneUnitForAllBytesOfAPicture) {
+  const ByteUnit gib = ByteUnit::of(std::int64_t{3} << 30);
+  EXPECT_EQ(gib.text(std::int64_t{3} << 30), "3.00 GiB");
+  EXPECT_EQ(gib.text(std::int64_t{627} << 20), "0.612 GiB");
+  EXPECT_EQ(gib.text((std::int64_t{1} << 30) - 1), "1.00 GiB");
+  EXPECT_EQ(gib.text(1000), "<0.001 GiB");
+  EXPECT_EQ(gib.text(0), "0.00 GiB");
+  EXPECT_EQ(ByteUnit::of(std::int64_t{1} << 30).name, std::string("GiB"));
+  EXPECT_EQ(ByteUnit::of((std::int64_t{1} << 30) - 1).text(std::int64_t{150} << 20), "150.00 MiB");
+  EXPECT_EQ(ByteUnit::of(300 << 10).text(300 << 10), "0.293 MiB");
+  EXPECT_EQ(ByteUnit::of(200 << 10).text(1536), "1.50 KiB");
+  EXPECT_EQ(ByteUnit::of(1023).text(17), "17 B");
+  EXPECT_EQ(ByteUnit::of(0).text(0), "0 B");
+}
+
 TEST(Ticks, RoundNumbersInsideTheRange) {
-  const ByteAxis axis = byte_ticks(0, 10 << 20, 10 << 20, 6);
+  const ByteAxis axis = byte_ticks(0, 10 << 20, ByteUnit::of(10 << 20), 6);
   EXPECT_EQ(axis.unit, "MiB");
   ASSERT_EQ(axis.ticks.size(), 6u);
   EXPECT_EQ(axis.ticks[1].label, "2");
   EXPECT_DOUBLE_EQ(axis.ticks[1].at, 2 << 20);
-  EXPECT_EQ(byte_ticks(0, 1000, 1000, 5).unit, "B");
-  EXPECT_EQ(byte_ticks(0, 400 << 10, 400 << 10, 5).unit, "MiB");
+  EXPECT_EQ(byte_ticks(0, 1000, ByteUnit::of(1000), 5).unit, "B");
+  EXPECT_EQ(byte_ticks(0, 400 << 10, ByteUnit::of(400 << 10), 5).unit, "MiB");
   for (const Tick& t : count_ticks(3.5, 7.5, 50)) EXPECT_EQ(t.at, std::round(t.at));
   EXPECT_TRUE(count_ticks(5, 5, 4).empty());
 }

@@ -215,7 +215,7 @@ TEST_F(Pictures, AClickOnThePeakSaysWhatWouldLowerItWithTheNumbersOfTheTool) {
   std::int64_t total = library.external_bytes;
   for (const PeakTenant& t : library.alive) {
     total += t.bytes;
-    EXPECT_TRUE(text.contains(QString::fromStdString(t.advice))) << t.advice;
+    EXPECT_TRUE(text.contains(QString::fromStdString(grouped_numbers(t.advice)))) << t.advice;
   }
   EXPECT_EQ(total, model.curve()[static_cast<std::size_t>(model.peak_node())]);
   EXPECT_TRUE(text.contains(QString::fromStdString(exact_bytes(total))));
@@ -231,7 +231,9 @@ TEST_F(Pictures, AClickOnThePeakSaysWhatWouldLowerItWithTheNumbersOfTheTool) {
   EXPECT_EQ(peak[QLatin1String("node")].toInt(-7), model.peak_node());
   const QJsonArray alive = peak[QLatin1String("alive")].toArray();
   ASSERT_EQ(static_cast<std::size_t>(alive.size()), library.alive.size());
-  for (const QJsonValue& tenant : alive) EXPECT_TRUE(text.contains(tenant[QLatin1String("advice")].toString()));
+  for (const QJsonValue& tenant : alive)
+    EXPECT_TRUE(
+        text.contains(QString::fromStdString(grouped_numbers(tenant[QLatin1String("advice")].toString().toStdString()))));
 #endif
   // A click on an entry selects its value.
   const std::vector<std::size_t> order = by_help(window.details().peak_help().explanation);

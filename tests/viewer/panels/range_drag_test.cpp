@@ -35,9 +35,10 @@ class RangeDrag : public Window {
   void drag(NodeId from, NodeId to, Qt::MouseButton button = Qt::LeftButton) {
     drag(window.curve().place_of(from), window.curve().place_of(to), button);
   }
-  std::vector<std::string> texts() {
+  std::string in_unit(std::int64_t bytes) { return unit_of(window.session().model()->plan()).text(bytes); }
+  std::vector<std::string> texts(int width = 1600) {
     std::vector<std::string> found;
-    const VectorPicture picture = picture_vectors(window.curve(), canvas().width(), canvas().height());
+    const VectorPicture picture = picture_vectors(window.curve(), width, 400);
     for (const VectorShape& shape : picture.shapes())
       if (const auto* text = std::get_if<VectorText>(&shape)) found.push_back(text->text);
     return found;
@@ -54,18 +55,58 @@ TEST_F(RangeDrag, MarksTheNodesAndSumsThemUp) {
   EXPECT_EQ(window.session().selection().node, kNone);  // a drag is no click
   const std::int64_t delta = live()[40] - live()[10];
   EXPECT_TRUE(shows("nodes 10 to 40 (31)"));
-  EXPECT_TRUE(shows((delta < 0 ? "-" : "+") + human_bytes(std::abs(delta))));
+  EXPECT_TRUE(shows((delta < 0 ? "-" : "+") + in_unit(std::abs(delta))));
   const auto most = std::max_element(live().begin() + 10, live().begin() + 41);
-  EXPECT_TRUE(shows("most " + human_bytes(*most) + " at node " + std::to_string(most - live().begin())));
-  EXPECT_TRUE(shows(human_bytes(live()[10])));
-  EXPECT_TRUE(shows(human_bytes(live()[40])));
+  EXPECT_TRUE(shows("most " + in_unit(*most) + " at node " + std::to_string(most - live().begin())));
+  EXPECT_TRUE(shows(in_unit(live()[10])));
+  EXPECT_TRUE(shows(in_unit(live()[40])));
   // The row of all bytes: at both ends, born and died. Births less deaths are the difference of the ends.
   const std::vector<std::string> all = texts();
   const auto row = std::find(all.begin(), all.end(), "all");
   ASSERT_NE(row, all.end());
-  EXPECT_EQ(row[1], human_bytes(live()[10]));
-  EXPECT_EQ(row[2], human_bytes(live()[40]));
+  EXPECT_EQ(row[1], in_unit(live()[10]));
+  EXPECT_EQ(row[2], in_unit(live()[40]));
   EXPECT_NE(row[3].find('('), std::string::npos) << row[3];
+}
+
+TEST_F(RangeDrag, SaysHowLongTheNodesTake) {
+  drag(10, 40);
+  const PlanModel& model = *window.session().model();
+  double us = 0;
+  for (NodeId n = 10; n <= 40; ++n) us += model.values().node_us(n);
+  EXPECT_TRUE(shows("time " + human_us(us) + ", " + percent(us / model.plan().cost_us) + " of the step, estimated"));
+}
+
+// The box stands beside the marked range or above the plot, however narrow the picture and however wide the range is.
+TEST_F(RangeDrag, TheBoxNeverHidesTheRange) {
+  const NodeId last = graph().node_count() - 1;
+  for (const int width : {300, 480, 800, 1600})
+    for (const int height : {200, 300, 500})
+      for (const NodeRange& range :
+           {NodeRange{2, 5}, NodeRange{25, 30}, NodeRange{last - 4, last}, NodeRange{5, last - 5}, NodeRange{0, last}}) {
+        window.session().select_range(range);
+        const VectorPicture picture = picture_vectors(window.curve(), width, height);
+        VectorBox band;
+        std::vector<VectorBox> lines;
+        for (const VectorShape& shape : picture.shapes()) {
+          if (const auto* rect = std::get_if<VectorRect>(&shape))
+            if (rect->colour.a == 40 && rect->colour.r == colours::kSelect.r) band = rect->box;
+          if (const auto* text = std::get_if<VectorText>(&shape))
+            for (const char* begin : {"nodes ", "time ", "most ", "least ", "at first"})
+              if (text->text.starts_with(begin) && !text->text.starts_with("most live"))
+                lines.push_back({text->x, text->baseline - 9, text->x + text->width, text->baseline});
+        }
+        SCOPED_TRACE(std::to_string(width) + "x" + std::to_string(height) + ", " + std::to_string(range.first) + " to " +
+                     std::to_string(range.last));
+        ASSERT_FALSE(band.empty());
+        ASSERT_GE(lines.size(), 4u);
+        for (const VectorBox& line : lines) {
+          EXPECT_TRUE(common_part(line, band).empty()) << line.x0 << ", " << line.y0;
+          EXPECT_GE(line.x0, 0);
+          EXPECT_LE(line.x1, static_cast<float>(width));
+          EXPECT_LE(line.y1, static_cast<float>(height));
+        }
+      }
 }
 
 TEST_F(RangeDrag, FromRightToLeftMarksTheSameNodes) {
@@ -99,8 +140,8 @@ TEST_F(RangeDrag, StaysOnItsNodesInTheNextPlan) {
   const NodeRange now = window.session().range();
   ASSERT_FALSE(now.empty());
   EXPECT_EQ(graph().node_count(), window.session().model()->nodes());
-  EXPECT_TRUE(shows(human_bytes(live()[now.first])));
-  EXPECT_TRUE(shows(human_bytes(live()[now.last])));
+  EXPECT_TRUE(shows(in_unit(live()[now.first])));
+  EXPECT_TRUE(shows(in_unit(live()[now.last])));
 }
 
 TEST_F(RangeDrag, TheRightAndTheMiddleButtonMoveThePicture) {

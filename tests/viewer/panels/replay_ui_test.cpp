@@ -6,6 +6,7 @@
 #include <tapedeck/capture/file/load_executor.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/viewer/drawing/picture_vectors.h>
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/panels/measured.h>
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <variant>
 
 namespace tapedeck::viewer {
 namespace {
@@ -123,6 +125,28 @@ TEST_F(ReplayWindow, AReplayHoldsWhatThePlanSaysInEveryPanel) {
   window.session().select_node(node);
   const std::string us = human_us(run()->node_us[static_cast<std::size_t>(node)]);
   EXPECT_TRUE(window.details().toPlainText().contains(QString::fromStdString(us + ", "))) << us;
+}
+
+// The line of dots ends where the last node ends that had a call, whatever the axis counts.
+TEST_F(ReplayWindow, TheMeasuredLineFollowsTheAxisOfTime) {
+  measure();
+  NodeId last = 0;
+  for (NodeId n = 0; n < model().nodes(); ++n)
+    if (run()->live[static_cast<std::size_t>(n)] >= 0) last = n;
+  for (const TimeUnit unit : {TimeUnit::nodes, TimeUnit::us}) {
+    window.set_time_unit(unit);
+    const std::shared_ptr<const TimeAxis> axis = model().time_axis(unit);
+    ASSERT_EQ(axis->unit(), unit);
+    constexpr int kWidth = 1200;
+    const VectorPicture picture = picture_vectors(window.curve(), kWidth, 400);
+    float dots_end = 0;
+    for (const VectorShape& shape : picture.shapes())
+      if (const auto* rect = std::get_if<VectorRect>(&shape))
+        if (rect->colour.r == colours::kMeasured.r && rect->colour.g == colours::kMeasured.g && rect->box.width() <= 1)
+          dots_end = std::max(dots_end, rect->box.x1);
+    const double x0 = 60, x1 = kWidth - 62;
+    EXPECT_NEAR(static_cast<double>(dots_end), x0 + (x1 - x0) * axis->at(last + 1) / axis->at(model().nodes()), 8);
+  }
 }
 
 TEST_F(ReplayWindow, TheTableOfNodesHasMeasuredTimesWhenThereAreAny) {

@@ -1,6 +1,8 @@
 // The totals of a range of nodes, against sets of what is alive, node by node.
 #include <tapedeck/tests/viewer/plans.h>
 
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/plan/range_totals.h>
 
 #include <gtest/gtest.h>
@@ -54,6 +56,20 @@ void expect_same(const RangeBytes& found, const RangeBytes& slow) {
   EXPECT_EQ(found.born_count, slow.born_count);
   EXPECT_EQ(found.died_count, slow.died_count);
   EXPECT_EQ(found.at_last - found.at_first, found.born - found.died);
+}
+
+// The times of ranges that divide the step sum to that of the step.
+TEST(RangeTotals, TimesSumToThatOfTheStep) {
+  const std::shared_ptr<const PlanModel> model = PlanModel::of(make_plan(parse(training_graph(4), "test"), {}));
+  const NodeId last = model->nodes() - 1;
+  double sum = 0;
+  for (NodeId n = 0; n <= last; n += 3) {
+    const RangeTotals totals = range_totals(*model, {n, std::min(n + 2, last)});
+    EXPECT_DOUBLE_EQ(totals.step_us, model->plan().cost_us);
+    sum += totals.us;
+  }
+  EXPECT_DOUBLE_EQ(sum, model->plan().cost_us);
+  EXPECT_EQ(range_totals(*model, {0, 0}).us, model->values().node_us(0));
 }
 
 TEST(RangeTotals, AgreeWithSetsOfWhatIsAlive) {

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -108,6 +109,93 @@ TEST(PlanWorker, BudgetsAreAnsweredWhileTheSearchIsPrepared) {
   may_prepare = true;
   EXPECT_EQ(worker.wait()->model->plan().budget_bytes, 60);
   EXPECT_EQ(searches.load(), 1);
+}
+
+// Drafts of one peak whose addresses differ: each is another random plan.
+struct UnsteadySource : FakeSource {
+  Plan plan(std::int64_t budget) override {
+    Plan plan = make_random_plan(static_cast<unsigned>(budget), 20).plan;
+    plan.budget_bytes = budget;
+    plan.peak_bytes = budget < 50 ? 40 : 50;
+    plan.cost_us = cost;
+    plan.keep_all_cost_us = 1;
+    return plan;
+  }
+};
+
+// Addresses stay where they were as long as the peak stays, but for a plan that costs less.
+TEST(PlanWorker, DraftsOfTheSamePeakKeepTheirAddresses) {
+  UnsteadySource* drafts = nullptr;
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      while (!is_draft(work) && !*work.cancel) std::this_thread::yield();
+                      auto source = std::make_unique<UnsteadySource>();
+                      source->cost = 3;
+                      if (is_draft(work)) drafts = source.get();
+                      return source;
+                    });
+  const auto asked = problem();
+  const auto draft = [&](std::int64_t budget) {
+    const std::uint64_t number = worker.request(asked, {budget, -1});
+    return wait_for(worker, [&](const auto& r) { return r.number == number; }).model;
+  };
+  const auto first = draft(90);
+  for (const std::int64_t budget : {80, 60, 50, 70}) EXPECT_EQ(draft(budget), first) << budget;
+  const auto lower = draft(45);
+  EXPECT_EQ(lower->plan().peak_bytes, 40);
+  EXPECT_EQ(draft(44), lower);
+  EXPECT_NE(draft(80)->plan().peak_bytes, 40);
+  drafts->cost = 2;
+  const auto cheaper = draft(85);
+  EXPECT_EQ(cheaper->plan().cost_us, 2);
+  EXPECT_EQ(draft(75), cheaper);
+}
+
+// The plan of the file is shown before anything is asked for, and the first drafts keep its addresses too.
+TEST(PlanWorker, TheFirstDraftKeepsTheAddressesOfTheShownPlan) {
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      while (!is_draft(work) && !*work.cancel) std::this_thread::yield();
+                      return std::make_unique<UnsteadySource>();
+                    });
+  UnsteadySource source;
+  const auto shown = PlanModel::of(source.plan(99));
+  const auto asked = problem();
+  worker.prepare(asked, shown);
+  worker.request(asked, {70, -1});
+  EXPECT_EQ(wait_for(worker, [](const auto&) { return true; }).model, shown);
+}
+
+// The drafts of a real step, there and back, as a hand drags.
+TEST(PlanWorker, DraftsOfAStepKeepTheirAddressesWhileThePeakStays) {
+  const auto asked = problem(std::make_shared<const Graph>(parse(training_graph(16), "step")));
+  PlanWorker worker([] {},
+                    [&](const PlanProblem& of, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      while (!is_draft(work) && !*work.cancel) std::this_thread::yield();
+                      return search_plans(of, work);
+                    });
+  const Plan whole = make_plan(*asked->graph, {});
+  const auto addresses = [](const PlanModel& model) {
+    std::vector<std::pair<std::string, std::int64_t>> found;
+    for (const PlanRect& r : model.rects())
+      if (r.value != kNone) found.emplace_back(model.name_of(r.value), r.address);
+    return found;
+  };
+  std::shared_ptr<const PlanModel> before = PlanModel::of(make_plan(*asked->graph, {}));
+  worker.prepare(asked, before);
+  int again = 0;
+  const std::int64_t from = whole.keep_all_peak_bytes, to = whole.floor_bytes;
+  for (int i = 0; i <= 60; ++i) {
+    const int step = i <= 30 ? i : 60 - i;
+    const std::uint64_t number = worker.request(asked, {from - (from - to) * step / 60, -1});
+    const auto draft = wait_for(worker, [&](const auto& r) { return r.number == number; }).model;
+    if (draft->plan().peak_bytes == before->plan().peak_bytes) {
+      ++again;
+      ASSERT_EQ(addresses(*draft), addresses(*before)) << "step " << i;
+    }
+    before = draft;
+  }
+  EXPECT_GE(again, 10);
 }
 
 // A final plan under way gives way to a newer budget.

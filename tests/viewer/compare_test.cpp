@@ -1,0 +1,171 @@
+// Tests the comparison of two plans: the colours and the axis that it shares with the memory plan, its menu, its tooltips, and
+// the command line.
+#include <tapedeck/tests/viewer/find_compare.h>
+#include <tapedeck/tests/viewer/pictures.h>
+#include <tapedeck/tests/viewer/ui_window.h>
+
+#include <tapedeck/viewer/canvas.h>
+#include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/drawing/picture_vectors.h>
+#include <tapedeck/viewer/options.h>
+#include <tapedeck/viewer/screenshot.h>
+
+#include <gtest/gtest.h>
+#include <QtGui/QAction>
+#include <QtWidgets/QMainWindow>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tapedeck::viewer {
+namespace {
+
+constexpr int kWidth = 1200, kHeight = 700;
+
+std::vector<std::string> texts(Picture& picture) {
+  std::vector<std::string> found;
+  const VectorPicture drawn = picture_vectors(picture, kWidth, kHeight);
+  for (const VectorShape& shape : drawn.shapes())
+    if (const auto* text = std::get_if<VectorText>(&shape)) found.push_back(text->text);
+  return found;
+}
+
+std::int64_t count(Picture& picture, const std::string& text) {
+  const std::vector<std::string> all = texts(picture);
+  return std::count(all.begin(), all.end(), text);
+}
+
+QRgb rgb(Colour c) { return qRgb(c.r, c.g, c.b); }
+
+class Comparison : public testing::Test {
+ protected:
+  std::string write(const char* name, int layers) { return folder.write(name, training_graph(layers)); }
+  // The colours of large rectangles in one half of the picture.
+  static std::set<QRgb> half(Picture& picture, int side) {
+    return colours_in(render_picture(picture, kWidth, kHeight).copy(side * kWidth / 2, 0, kWidth / 2, kHeight));
+  }
+
+  Folder folder;
+  ComparedPlan left = load_compared(write("left.graph", 8)), right = load_compared(folder.file("left.graph"), {-1, 60});
+};
+
+TEST_F(Comparison, IsColouredByModuleOrOpAsTheMemoryPlan) {
+  ComparePicture picture(left, right);
+  EXPECT_EQ(count(picture, "saved"), 2);
+  EXPECT_EQ(count(picture, "layer3"), 0);
+  const ValueGroups groups(*left.captured, ColourBy::module);
+  picture.set_look({ColourBy::module, TimeUnit::nodes});
+  EXPECT_EQ(count(picture, "saved"), 0);
+  for (int g = 0; g < groups.others(); ++g) {
+    EXPECT_EQ(count(picture, groups.name(g)), 2) << groups.name(g);
+    for (const int side : {0, 1}) EXPECT_TRUE(half(picture, side).count(rgb(group_colour(g)))) << groups.name(g) << side;
+  }
+  picture.set_look({ColourBy::op, TimeUnit::nodes});
+  EXPECT_EQ(count(picture, "opaque"), 2);
+}
+
+// A module of both models has one colour, whatever other modules they have.
+TEST_F(Comparison, AModuleHasTheSameColourInBothPlans) {
+  const ComparedPlan other =
+      load_compared(folder.write("other.graph",
+                                 "graph g(%x: f32[1024]) {\n  %a: f32[1024] = opaque(%x) {us=1.0} [path=\"stem\"]\n"
+                                 "  %b: f32[1024] = opaque(%a) {us=1.0} [path=\"layer2\"]\n  return %b\n}\n"));
+  ComparePicture picture(left, other, {ColourBy::module, TimeUnit::nodes});
+  const ValueGroups groups(std::vector<const Graph*>{left.captured.get(), other.captured.get()}, ColourBy::module);
+  const auto group_of = [&](const ComparedPlan& plan, const std::string& path) {
+    for (NodeId n = 0; n < plan.captured->node_count(); ++n)
+      if (plan.captured->nodes[static_cast<std::size_t>(n)].origin.path.view() == path)
+        return groups.of_node(*plan.captured, n);
+    return -1;
+  };
+  EXPECT_GE(group_of(left, "layer2"), 0);
+  EXPECT_EQ(group_of(left, "layer2"), group_of(other, "layer2"));
+  EXPECT_NE(group_of(other, "stem"), group_of(other, "layer2"));
+  EXPECT_EQ(count(picture, "layer2"), 2);
+  EXPECT_EQ(count(picture, "stem"), 1);
+}
+
+TEST_F(Comparison, HasTheAxisOfTime) {
+  ComparePicture picture(left, right);
+  EXPECT_EQ(count(picture, "node"), 4);
+  picture.set_look({ColourBy::role, TimeUnit::us});
+  EXPECT_EQ(count(picture, "node"), 0);
+  EXPECT_EQ(count(picture, "ms, estimated") + count(picture, "us, estimated"), 4);
+}
+
+// Where one of the plans takes no time, microseconds could not be compared.
+TEST_F(Comparison, CountsNodesWhereOnePlanTakesNoTime) {
+  const ComparedPlan still = load_compared(folder.write("still.graph",
+                                                        "graph g(%x: f32[8]) {\n  %a: f32[8] = opaque(%x) {us=0.0}\n"
+                                                        "  return %a\n}\n"));
+  ASSERT_EQ(still.model->time_axis(TimeUnit::us)->unit(), TimeUnit::nodes);
+  ComparePicture picture(left, still, {ColourBy::role, TimeUnit::us});
+  EXPECT_EQ(count(picture, "node"), 4);
+}
+
+// The numbers of both plans are in the unit of the larger one.
+TEST_F(Comparison, HasOneUnitOfBytes) {
+  const ComparedPlan small = load_compared(folder.write("small.graph",
+                                                        "graph g(%x: f32[64]) {\n  %a: f32[64] = relu(%x)\n"
+                                                        "  return %a\n}\n"));
+  ComparePicture picture(left, small);
+  for (const std::string& text : texts(picture)) {
+    EXPECT_EQ(text.find("KiB"), std::string::npos) << text;
+    EXPECT_EQ(text.find(" B"), std::string::npos) << text;
+  }
+}
+
+TEST_F(Comparison, TheMenuOfTheWindowChangesTheLook) {
+  show_compare_window(left, right, Renderer::soft, {ColourBy::op, TimeUnit::us}, kWidth, kHeight);
+  QWidget* window = find_compare();
+  ASSERT_NE(window, nullptr);
+  const auto action = [&](const std::string& id) { return window->findChild<QAction*>(QString::fromStdString(id)); };
+  EXPECT_TRUE(action("view.colour-by-op")->isChecked());
+  EXPECT_TRUE(action("view.axis-time")->isChecked());
+  for (const std::string& id : compare_commands()) {
+    ASSERT_NE(action(id), nullptr) << id;
+    EXPECT_FALSE(action(id)->toolTip().isEmpty()) << id;
+  }
+  auto* canvas = dynamic_cast<Canvas*>(static_cast<QMainWindow*>(window)->centralWidget());
+  ASSERT_NE(canvas, nullptr);
+  settle(*canvas);
+  const QImage before = canvas->grab().toImage();
+  action("view.colour-by-module")->trigger();
+  action("view.axis-nodes")->trigger();
+  settle(*canvas);
+  EXPECT_GT(share_different(before, canvas->grab().toImage()), 0.05);
+  EXPECT_EQ(dynamic_cast<ComparePicture&>(canvas->picture()).look(), (CompareLook{ColourBy::module, TimeUnit::nodes}));
+  // A value, a node of the curve and the summary say what they are.
+  const QImage alone = canvas->grab().toImage();
+  for (const ImVec2 at : {ImVec2(200, 380), ImVec2(200, 640), ImVec2(100, 36)}) {
+    send_mouse(*canvas, QEvent::MouseMove, at);
+    settle(*canvas);
+    EXPECT_GT(share_different(canvas->grab().toImage(), alone), 0.005) << at.x << ", " << at.y;
+  }
+  window->close();
+  QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+}
+
+TEST_F(Comparison, TheCommandLineGivesTheLook) {
+  Options options;
+  std::string error;
+  const std::vector<std::string> line{"a", "--compare", "b", "--shot", "x.png", "--run"};
+  const auto parsed = [&](const std::string& ids) {
+    options = {};
+    std::vector<std::string> arguments = line;
+    arguments.push_back(ids);
+    return parse_options(arguments, &options, &error);
+  };
+  ASSERT_TRUE(parsed("view.colour-by-op,view.axis-time")) << error;
+  EXPECT_EQ(options.look_after_run({}), (CompareLook{ColourBy::op, TimeUnit::us}));
+  ASSERT_TRUE(parsed("view.axis-nodes")) << error;
+  EXPECT_EQ(options.look_after_run({ColourBy::module, TimeUnit::us}), (CompareLook{ColourBy::module, TimeUnit::nodes}));
+  EXPECT_FALSE(parsed("view.axis-time,go.peak"));
+  EXPECT_NE(error.find("go.peak"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace tapedeck::viewer
