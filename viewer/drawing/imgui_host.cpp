@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cfloat>
-#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -16,13 +19,18 @@ namespace {
 // The characters of the fonts: Latin letters, dashes, ellipsis, bullet, arrows, less-or-equal.
 const ImWchar kGlyphs[] = {0x20, 0xff, 0x2010, 0x2027, 0x2190, 0x2193, 0x2264, 0x2265, 0};
 
-std::string find_font(const char* file) {
+// The bytes of a font; empty if this machine does not have it. All contexts share them, so that a font is read once.
+std::string& font_bytes(const std::string& name) {
+  static std::map<std::string, std::string> known;
+  const auto [entry, is_new] = known.try_emplace(name);
+  if (!is_new) return entry->second;
   for (const char* folder : {"/usr/share/fonts/truetype/dejavu/", "/usr/share/fonts/dejavu/", "/usr/share/fonts/TTF/",
                              "/usr/share/fonts/dejavu-sans-fonts/", "/usr/local/share/fonts/"}) {
-    std::error_code error;
-    if (std::filesystem::exists(std::string(folder) + file, error)) return std::string(folder) + file;
+    std::ifstream file(folder + name, std::ios::binary);
+    entry->second.assign(std::istreambuf_iterator<char>(file), {});
+    if (!entry->second.empty()) break;
   }
-  return "";
+  return entry->second;
 }
 
 #if IMGUI_VERSION_NUM >= 18700
@@ -130,13 +138,17 @@ bool ImGuiHost::fonts_changed() { return std::exchange(fonts_changed_, false); }
 void ImGuiHost::build_fonts() {
   ImGuiIO& io = ImGui::GetIO();
   io.Fonts->Clear();
-  const std::string sans = find_font("DejaVuSans.ttf"), bold = find_font("DejaVuSans-Bold.ttf");
-  for (const auto& [size, file] : {std::pair(11.0, sans), std::pair(13.0, sans), std::pair(15.0, bold.empty() ? sans : bold)}) {
+  std::string *sans = &font_bytes("DejaVuSans.ttf"), *bold = &font_bytes("DejaVuSans-Bold.ttf");
+  for (const auto& [size, bytes] :
+       {std::pair(11.0, sans), std::pair(13.0, sans), std::pair(15.0, bold->empty() ? sans : bold)}) {
     ImFontConfig config;
     config.OversampleH = config.OversampleV = 1;
     config.PixelSnapH = true;
     const float pixels = static_cast<float>(static_cast<int>(size * scale_ + 0.5));
-    if (file.empty() || io.Fonts->AddFontFromFileTTF(file.c_str(), pixels, &config, kGlyphs) == nullptr) {
+    config.FontDataOwnedByAtlas = false;
+    const int length = static_cast<int>(bytes->size());
+    if (bytes->empty() || io.Fonts->AddFontFromMemoryTTF(bytes->data(), length, pixels, &config, kGlyphs) == nullptr) {
+      config.FontDataOwnedByAtlas = true;
       config.SizePixels = pixels;
       io.Fonts->AddFontDefault(&config);
     }
