@@ -112,7 +112,7 @@ struct SmallWindow {
     settle(window.memory_canvas());
   }
   Folder folder;
-  MainWindow window{{Renderer::soft, "software", false}};
+  MainWindow window{{Renderer::soft, "software", false, false}};
 };
 
 TEST(Layout, ASmallWindowLeavesMostOfItToTheMemoryPlan) {

@@ -57,14 +57,16 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
   plan.values.resize(values);
   plan.workspace.resize(static_cast<std::size_t>(n));
   made.holder.resize(values);
+  std::vector<NodeId> last_reader(values, kNone);
+  for (NodeId i = 0; i < n; ++i)
+    for (ValueId operand : g.inputs(g.nodes[i])) last_reader[operand] = i;
+  std::vector<char> shares_bytes(values, 0);  // another value uses the bytes of this one
   for (std::size_t v = 0; v < values; ++v) {
     Placement& p = plan.values[v];
     made.holder[v] = static_cast<ValueId>(v);
     p.birth = g.values[v].node;
     p.death = p.birth;
-    for (NodeId i = 0; i < n; ++i)
-      for (ValueId operand : g.inputs(g.nodes[i]))
-        if (operand == static_cast<ValueId>(v)) p.death = p.reader = i;
+    if (last_reader[v] != kNone) p.death = p.reader = last_reader[v];
     if (g.is_input(static_cast<ValueId>(v)) || g.is_state(static_cast<ValueId>(v))) {
       const bool input = g.is_input(static_cast<ValueId>(v));
       p.where = input ? Where::input : Where::state;
@@ -85,9 +87,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
     const Placement& from = plan.values[operand];
     if (from.where != Where::arena) continue;
     const std::int64_t operand_bytes = g.values[operand].type.bytes();
-    bool windowed = from.reason == Reason::alias;
-    for (std::size_t u = 0; u < v; ++u)
-      windowed = windowed || (plan.values[u].other == operand && plan.values[u].where == Where::arena);
+    const bool windowed = from.reason == Reason::alias || shares_bytes[operand];
     if (below(4) == 0 && from.reason != Reason::in_place) {
       g.values[v].type = bytes_type(std::max<std::int64_t>(64, operand_bytes / 2));
       p.reason = Reason::alias;
@@ -99,6 +99,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
     }
     if (p.reason == Reason::alias && g.values[v].type.bytes() > operand_bytes) g.values[v].type = bytes_type(operand_bytes);
     p.other = operand;
+    shares_bytes[operand] = 1;
     made.holder[v] = made.holder[operand];
   }
   // If a value computed in place overwrites bytes that a window still shows, the value gets bytes of its own.

@@ -30,6 +30,9 @@ constexpr std::size_t kStride = 4;
 constexpr std::size_t kStride = 1;
 #endif
 
+// Small files, of which some can be planned within this share of their memory, and some cannot.
+constexpr double kPercent = 85;
+
 // Runs the tool and returns what it prints.
 QByteArray run_tool(const Words& words, int exit_code = 0) {
   QStringList arguments;
@@ -50,14 +53,17 @@ struct Case {
 const std::vector<Case> kCases = {
     {"mlp", "mlp", {}, {}},
     {"lenet", "lenet", {}, {}},
-    {"cell", "rnn_cell", {}, {}},
-    {"cnn", "cnn", {"--batch", "2"}, {}},
-    {"attention", "mlp_attention", {"--batch", "4", "--seq", "4"}, {}},
+    {"cell", "rnn_cell", {"--batch", "2048"}, {}},
+    {"narrow", "mlp_attention", {"--batch", "64", "--seq", "2", "--layers", "1", "--width", "16"}, {}},
+    {"attention", "mlp_attention", {"--batch", "64", "--seq", "2", "--layers", "2"}, {}},
     {"threads", "lenet", {"--batch", "8"}, {"--budget", "98%", "--threads", "2", "--parallel-peak", "1.3"}},
-    {"recorded", "mlp", {"--batch", "8"}, {"--order", "recorded", "--strategy", "greedy", "--budget", "90%"}},
+    {"recorded",
+     "mlp_attention",
+     {"--batch", "64", "--seq", "2", "--layers", "1", "--width", "16"},
+     {"--order", "recorded", "--strategy", "greedy", "--budget", "90%"}},
     {"chunks", "rnn_cell", {"--batch", "8"}, {"--chunk", "65536", "--align", "256"}},
     {"wishes", "lenet", {"--batch", "4"}, {"--keep", "*conv*", "--recompute", "op:relu"}},
-    {"plain", "lenet", {"--batch", "4"}, {"--level", "0", "--segment-us", "10", "--split-phases"}},
+    {"plain", "mlp", {"--batch", "8"}, {"--level", "0", "--segment-us", "10", "--split-phases"}},
 };
 
 // The file of the case, with a profile, and with its plan if it has one.
@@ -125,6 +131,7 @@ TEST(SameNumbers, AsTheToolForTenFilesAndThreeSourcesOfCosts) {
   const Folder folder;
   const std::string before = std::getenv("TAPEDECK_CALIBRATION") != nullptr ? std::getenv("TAPEDECK_CALIBRATION") : "off";
   setenv("TAPEDECK_CALIBRATION", make_calibration(folder).c_str(), 1);
+  int feasible = 0;
   for (std::size_t i = 0; i < kCases.size(); i += kStride) {
     const Case& c = kCases[i];
     const std::string path = make_file(folder, c);
@@ -135,17 +142,19 @@ TEST(SameNumbers, AsTheToolForTenFilesAndThreeSourcesOfCosts) {
       setup.prepares = false;  // only the plans whose numbers are compared
       setup.costs = costs;
       MainWindow window(setup);
-      window.open(path, {-1, 75});
+      window.open(path, {-1, kPercent});
       window.wait_for_plan();
       ASSERT_EQ(window.error(), "");
       EXPECT_EQ(window.session().model()->plan().costs, cost_source_name(costs));
       expect_same(window);
+      feasible += window.session().model()->plan().feasible ? 1 : 0;
       if (costs != CostSource::profile) continue;
       window.set_budget({});  // sliding away and back changes nothing
       window.wait_for_plan();
       expect_same(window);
     }
   }
+  EXPECT_GE(feasible, 3);
   setenv("TAPEDECK_CALIBRATION", before.c_str(), 1);
 }
 

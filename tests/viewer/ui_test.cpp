@@ -428,7 +428,7 @@ TEST(Shot, DamagedFilesAreErrorsNeverCrashes) {
     folder.write("bad.tape", good.substr(0, length));
     EXPECT_EQ(take_shot(options), kBadFile) << length << " bytes";
   }
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 30; ++i) {
     std::string bad = good;
     for (unsigned flips = 1 + random() % 3; flips > 0; --flips)
       bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);

@@ -92,9 +92,10 @@ inline void type(QWidget& widget, const std::string& text) {
   }
 }
 
-// A shown window with a small training step.
+// A shown window with a small training step. It plans budgets that nobody asked for only if it `prepares`: few tests need them.
 class Window : public testing::Test {
  protected:
+  explicit Window(bool prepares = false) : window({Renderer::soft, "software", false, prepares}) {}
   void SetUp() override {
     window.resize(1600, 900);
     activate();
@@ -126,7 +127,7 @@ class Window : public testing::Test {
   }
 
   Folder folder;
-  MainWindow window{{Renderer::soft, "software", false}};
+  MainWindow window;
 };
 
 }  // namespace tapedeck::viewer

@@ -34,7 +34,8 @@ const Captured& cnn() {
 // A model of its own, of a plan that is made once.
 std::shared_ptr<const PlanModel> planned_cnn(double percent) {
   static std::map<double, Plan> plans;
-  if (!plans.count(percent)) plans[percent] = make_plan(cnn().graph, {.budget_percent = percent});
+  if (!plans.count(percent))
+    plans[percent] = make_plan(cnn().graph, {.budget_percent = percent, .ordering = Ordering::recorded});
   return PlanModel::of(plans[percent]);
 }
 
@@ -130,7 +131,7 @@ TEST(MeasureReplay, ARunOfThePlanGoesBeforeTheNewestRun) {
 }
 
 TEST(MeasureTradeoff, EveryPointHoldsItsPeakAndIsComparedWithKeepingEverything) {
-  const PlanProblem problem{std::make_shared<const Graph>(cnn().graph), {}};
+  const PlanProblem problem{std::make_shared<const Graph>(cnn().graph), {.ordering = Ordering::recorded}};
   const auto source = search_plans(problem, {});
   const std::vector<std::int64_t> budgets = budgets_to_measure(*source, source->floor() + 1);
   EXPECT_EQ(budgets.front(), source->keep_all_peak());
@@ -214,7 +215,7 @@ TEST(MeasureReplay, CancelEndsItAndAPlanThatDoesNotFitIsNotReplayed) {
   const std::atomic<bool> up{true};
   const auto model = planned_cnn(-1);
   EXPECT_THROW(measure_replay(*model, stand_ins(model->graph()), {.cancel = &up, .effort = kQuick}), Cancelled);
-  const auto none = PlanModel::of(make_plan(cnn().graph, {.budget = 1000}));
+  const auto none = PlanModel::of(make_plan(cnn().graph, {.budget = 1000, .ordering = Ordering::recorded}));
   ASSERT_FALSE(none->plan().feasible);
   EXPECT_THROW(measured(*none), InfeasibleError);
 }

@@ -93,7 +93,7 @@ class TablesInTheWindow : public testing::Test {
   }
 
   Folder folder;
-  MainWindow window{{Renderer::soft, "software", false}};
+  MainWindow window{{Renderer::soft, "software", false, false}};
 };
 
 const char* const kNames[] = {"nodes", "values", "parameters", "decisions"};

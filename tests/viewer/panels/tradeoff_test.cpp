@@ -17,6 +17,7 @@ namespace {
 
 class TradeoffWindow : public Window {
  protected:
+  TradeoffWindow() : Window(true) {}
   void SetUp() override {
     Window::SetUp();
     window.open(folder.write("short.graph", training_graph(7)));
