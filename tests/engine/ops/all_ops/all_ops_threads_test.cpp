@@ -4,6 +4,7 @@
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace tapedeck::testing {
@@ -19,6 +20,8 @@ constexpr bool kSanitized = false;
 constexpr std::int64_t kElements = 100000;
 constexpr double kMicroseconds = 1000;
 #endif
+
+constexpr std::size_t kMostHeads = 8;  // an enlarged `unstack` has thousands of results, whose gradients are alike
 
 // Runs f on `n` threads, even on a machine with fewer cores.
 std::vector<Tensor> on_threads(int n, const std::function<std::vector<Tensor>()>& f) {
@@ -64,8 +67,9 @@ void expect_same_on_all_threads(const Example& e, DType real) {
       xs.push_back(t.detach());
       if (is_floating(t.dtype())) xs.back().requires_grad(true);
     }
-    for (const Tensor& y : run(e, xs))
-      if (y.requires_grad()) backward(y, {.retain = true, .head = ones(y.shape(), y.dtype())});
+    const std::vector<Tensor> ys = run(e, xs);
+    for (std::size_t i = 0; i < std::min(ys.size(), kMostHeads); ++i)
+      if (ys[i].requires_grad()) backward(ys[i], {.retain = true, .head = ones(ys[i].shape(), ys[i].dtype())});
     for (const Tensor& x : xs)
       if (x.grad().defined()) all.push_back(x.grad());
     return all;
