@@ -48,8 +48,8 @@ list(APPEND listed engine/ir/graph.h capture/passes/registry.h capture/passes/pa
 # Programs that ask in what a step differs from its capture.
 list(APPEND listed capture/record/capture_mismatch.h)
 
-# Programs that watch the inputs of nodes during a replay.
-list(APPEND listed capture/replay/monitor_inputs.h)
+# Programs that watch the inputs of nodes during a replay, or look at values.
+list(APPEND listed capture/replay/monitor_inputs.h capture/replay/tensor_statistics.h)
 
 # Authors of models: a model that is registered can be recorded by name.
 list(APPEND listed capture/record/model_registry.h)

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 namespace tapedeck {
@@ -68,27 +66,6 @@ std::string TensorElements::text(std::int64_t i) const {
 
 bool TensorElements::same_bits(std::int64_t i, const TensorElements& other) const {
   return std::memcmp(at(i), other.at(i), size_) == 0;
-}
-
-TensorStatistics statistics(const Tensor& tensor) {
-  const TensorElements elements(tensor);
-  TensorStatistics s;
-  s.elements = elements.count();
-  long double sum = 0, min = 0, max = 0;
-  std::int64_t finite = 0;
-  for (std::int64_t i = 0; i < elements.count(); ++i) {
-    const long double x = elements.number(i);
-    if (!std::isfinite(x)) continue;
-    min = finite == 0 ? x : std::min(min, x);
-    max = finite == 0 ? x : std::max(max, x);
-    sum += x;
-    ++finite;
-  }
-  s.not_finite = s.elements - finite;
-  s.min = static_cast<double>(min);
-  s.max = static_cast<double>(max);
-  s.mean = finite > 0 ? static_cast<double>(sum / static_cast<long double>(finite)) : 0;
-  return s;
 }
 
 }  // namespace tapedeck

@@ -32,12 +32,4 @@ class TensorElements {
   std::vector<unsigned char> bytes_;
 };
 
-// What a person wants to know of a tensor at a glance.
-struct TensorStatistics {
-  std::int64_t elements = 0;
-  std::int64_t not_finite = 0;        // NaN and infinities
-  double min = 0, max = 0, mean = 0;  // of the finite elements; 0 if there are none
-};
-TensorStatistics statistics(const Tensor& tensor);
-
 }  // namespace TAPEDECK_API

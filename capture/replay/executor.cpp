@@ -3,6 +3,7 @@
 //     set_input   InputSlots, Buffers        set_state, bind_state   StateSlots
 //     run         StepRunner, SegmentWalk    run(Phase), step, ...   PartialStep
 //     monitor     ObservedRun                output, value           Results
+//     inspect     Inspector                  keep_steps, back        KeptStep
 //
 // Every public call holds Busy: the calls of all executors on one memory come one at a time.
 #include <tapedeck/capture/replay/executor_impl.h>
@@ -12,6 +13,7 @@
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/kernels/cuda/runtime.h>
+#include <tapedeck/kernels/parallel.h>
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -63,14 +65,16 @@ Executor::Impl::Impl(Plan p, const ExecutorOptions& o, Shared shared)
       buffers(plan, *this),
       inputs(plan),
       states(plan, *this, options.state),
+      kept(plan, *this, inputs, states),
       program(plan, buffers.table()),
       walk(plan, program, checked_threads(options)),
-      observed(plan, program, walk, buffers, memory->poison, settings().check_nan),
+      observed(plan, program, walk, buffers, kept, memory->poison, settings().check_nan),
       progress(plan, *this),
       uses(plan, program, progress),
       results(plan, *this, buffers, inputs, states, observed, progress, uses),
-      runner(plan, *this, buffers, inputs, states, program, walk, observed, progress, results),
-      partial(plan, *this, inputs, states, program, walk, observed, progress, uses, runner) {
+      runner(plan, *this, buffers, inputs, states, kept, program, walk, observed, progress, results),
+      partial(plan, *this, inputs, states, kept, program, walk, observed, progress, uses, runner),
+      inspector(plan, buffers, inputs, states, kept, progress, uses, results) {
   name = options.name.empty() ? plan.graph.name : Name(options.name);
 }
 
@@ -112,10 +116,11 @@ void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
   inputs.check(slot, value);
   const replay::BufferId b = buffers.table().input(slot);
   if (buffers.is_shared(b)) memory->claim(*this);
-  if (progress.under_way()) partial.check_unread(slot);
+  const bool in_step = progress.under_way();
+  if (in_step) partial.check_unread(slot);
   results.keep_those_in(b);
   buffers.write(b, value);
-  inputs.mark_set(slot);
+  inputs.mark_set(slot, in_step);
 }
 
 // ---- the public face ----
@@ -228,6 +233,42 @@ std::int32_t Executor::nodes_left() const {
 Tensor Executor::value(const std::string& name) const {
   const Busy busy(*impl_->memory, "value", impl_->name);
   return impl_->results.value(impl_->results.find_value(name));
+}
+
+void Executor::keep_steps(bool keep) {
+  const Busy busy(*impl_->memory, "keep_steps", impl_->name);
+  impl_->runner.refuse_mid_step("keep_steps");
+  impl_->kept.keep(keep);
+}
+
+std::int64_t Executor::kept_bytes() const {
+  const Busy busy(*impl_->memory, "kept_bytes", impl_->name);
+  return impl_->kept.bytes();
+}
+
+Stop Executor::run_until(const Breakpoints& breakpoints) {
+  const Busy busy(*impl_->memory, "run_until", impl_->name);
+  return impl_->partial.run_until(breakpoints);
+}
+
+std::int32_t Executor::back(std::int32_t n) {
+  const Busy busy(*impl_->memory, "back", impl_->name);
+  if (n < 0) throw UsageError(fmt::format("back: {} nodes", n));
+  return impl_->partial.back(n);
+}
+
+Inspected Executor::inspect(const std::string& name) const {
+  const Busy busy(*impl_->memory, "inspect", impl_->name);
+  const kernels::OneThreadScope alone(impl_->options.threads == 1);
+  return impl_->inspector.inspect(impl_->results.find_value(name));
+}
+
+Inspected Executor::inspect(ValueId value) const {
+  const Busy busy(*impl_->memory, "inspect", impl_->name);
+  if (value < 0 || value >= impl_->plan.graph.value_count())
+    throw UsageError(fmt::format("inspect: the plan's graph has no value {}", value));
+  const kernels::OneThreadScope alone(impl_->options.threads == 1);
+  return impl_->inspector.inspect(value);
 }
 
 std::int32_t Executor::monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {

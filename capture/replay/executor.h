@@ -5,6 +5,7 @@
 
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/replay/run_options.h>
+#include <tapedeck/capture/replay/time_travel.h>
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/kernels/export.h>
 
@@ -98,13 +99,37 @@ class Executor {
   // The next nodes in that order, up to and including the node that makes the value. UsageError if that node has run already.
   std::int32_t run_to(const std::string& value);
   void resume(const RunOptions& options = {});  // the rest, on all threads. ExecutionError if no step is under way
-  void restart();                               // drops the step. If it had written state, the executor is torn
-  std::int32_t nodes_left() const;              // of the step under way; 0 if there is none
+  void restart();  // drops the step. If it had written state, the executor is torn, or gets it back (keep_steps)
+  std::int32_t nodes_left() const;  // of the step under way; 0 if there is none
+  // As run_to(), up to and including the first node at which one of the breakpoints stops, or to the end of the step.
+  // UsageError for a node that the plan does not have and for a name that matches nothing.
+  Stop run_until(const Breakpoints& breakpoints);
   // A copy of any value of plan().graph, by its name or the name of an output, while its bytes are there: from the moment when
   // its node has run until its bytes are written again. The ExecutionError names the reason if it is not there: the node that
   // is due, the node that overwrote it, a run of another executor on the same memory, state that was set anew, a write by the
   // caller to a bound tensor, or TAPEDECK_POISON.
   Tensor value(const std::string& name) const;
+
+  // ---- looking at values that are gone, and going back ----
+  // From now on every step in parts keeps what inspect() and back() need: a copy of each state value, made just before the step
+  // overwrites it, and the results of nodes with effects. They are there until the next step begins. A kept step that ends in
+  // the middle (restart(), an error, a cancelled part) gives the state back instead of tearing it. ExecutionError in the middle
+  // of a step. run() keeps nothing: step(0) begins a step, and resume() runs it.
+  void keep_steps(bool keep = true);
+  std::int64_t kept_bytes() const;  // that these copies hold now; observed_peak_bytes() does not count them
+  // A copy of any value that the step under way, or the last step, has computed, also if its bytes are gone: then it is
+  // computed again from what is there, in memory of its own, bit for bit. The arena, the state and the step stay as they are,
+  // and nodes with effects do not run. It takes no longer than the step. State has the value from before the step.
+  // ExecutionError names the node that is still to run, or the operand that is needed and is gone (state that the step has
+  // overwritten, or results of an effect, unless keep_steps() was called). Values inside the bodies of loops have no names here
+  // (UsageError).
+  Inspected inspect(const std::string& name) const;
+  Inspected inspect(ValueId value) const;  // of plan().graph
+  // Goes back in the step under way, or in the last step: state is as before the step, and the nodes run again in the order of
+  // step(), but for the last n of those that had run. Returns how many are left of the step. Nodes with effects do not run
+  // twice; monitors see the other nodes again. ExecutionError, and nothing changes, if the step is not kept, or if state or an
+  // input was written from outside since it began.
+  std::int32_t back(std::int32_t n = 1);
 
   // From now on shows `fn` the results of every node whose op, module path or result has a name that the pattern matches ('*':
   // any characters, '?': one). Neither plan nor bits change; segments without such a node run as before. UsageError if nothing

@@ -3,6 +3,8 @@
 
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/inspector.h>
+#include <tapedeck/capture/replay/kept_step.h>
 #include <tapedeck/capture/replay/memory/buffers.h>
 #include <tapedeck/capture/replay/memory/byte_uses.h>
 #include <tapedeck/capture/replay/memory/shared_memory.h>
@@ -38,6 +40,7 @@ struct Executor::Impl final : replay::Member {
   replay::Buffers buffers;
   replay::InputSlots inputs;
   replay::StateSlots states;
+  replay::KeptStep kept;
   replay::Program program;
   replay::SegmentWalk walk;
   replay::ObservedRun observed;
@@ -46,6 +49,7 @@ struct Executor::Impl final : replay::Member {
   replay::Results results;
   replay::StepRunner runner;
   replay::PartialStep partial;
+  replay::Inspector inspector;
 
  private:
   struct Shared {

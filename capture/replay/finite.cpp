@@ -33,10 +33,11 @@ struct Element {
   double number;
 };
 
-std::optional<Element> first_not_finite(const View& v) {
+std::optional<Element> first_not_finite(const View& v, bool nan, bool infinite) {
   std::int64_t at[kMaxRank] = {}, place = 0;
   for (std::int64_t i = 0, n = v.numel(); i < n; ++i) {
-    if (const double number = number_at(v, place); !std::isfinite(number)) return Element{i, number};
+    const double number = number_at(v, place);
+    if (!std::isfinite(number) && (std::isnan(number) ? nan : infinite)) return Element{i, number};
     for (int d = v.rank - 1; d >= 0; --d) {
       place += v.strides[d];
       if (++at[d] < v.sizes[d]) break;
@@ -55,17 +56,21 @@ std::string operand_types(const Graph& g, const Node& node) {
 
 }  // namespace
 
-void require_finite(const Graph& g, NodeId n, const KernelCall& call) {
-  const Node& node = g.nodes[n];
+std::optional<NotFinite> find_not_finite(const KernelCall& call, bool nan, bool infinite) {
   for (std::int32_t k = 0; k < call.n_outputs; ++k) {
     if (!is_floating(call.outputs[k].dtype)) continue;
-    const auto bad = first_not_finite(call.outputs[k]);
-    if (!bad) continue;
-    const ValueId v = node.first_output + k;
-    throw ExecutionError(fmt::format("made {} at element {} of %{}: {} from ({})",
-                                     std::isnan(bad->number) ? "NaN" : "an infinity", bad->index, g.value_name(v),
-                                     to_string(g.values[v].type), operand_types(g, node)));
+    if (const auto bad = first_not_finite(call.outputs[k], nan, infinite)) return NotFinite{k, bad->index, bad->number};
   }
+  return {};
+}
+
+void require_finite(const Graph& g, NodeId n, const KernelCall& call) {
+  const auto bad = find_not_finite(call, true, true);
+  if (!bad) return;
+  const ValueId v = g.nodes[n].first_output + bad->output;
+  throw ExecutionError(fmt::format("made {} at element {} of %{}: {} from ({})",
+                                   std::isnan(bad->number) ? "NaN" : "an infinity", bad->element, g.value_name(v),
+                                   to_string(g.values[v].type), operand_types(g, g.nodes[n])));
 }
 
 }  // namespace tapedeck::replay

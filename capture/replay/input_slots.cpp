@@ -12,6 +12,7 @@ namespace tapedeck::replay {
 InputSlots::InputSlots(const Plan& plan) : plan_(plan) {
   for (ValueId v = 0; v < plan.graph.n_inputs; ++v) names_.push_back(plan.graph.value_name(v));
   set_.resize(names_.size());
+  new_.resize(names_.size());
 }
 
 std::int32_t InputSlots::find(const std::string& name) const { return slot_named(names_, "input", name); }
@@ -25,6 +26,11 @@ void InputSlots::share(const InputSlots& parent, const Buffers& own_buffers, con
     const BufferId b = own_buffers.table().input(static_cast<std::int32_t>(i));
     if (own_buffers.own()[b] == parent_buffers.own()[b]) set_[i] = parent.set_[i];
   }
+}
+
+void InputSlots::begin_step() {
+  if (any_new_) new_.assign(new_.size(), false);
+  any_new_ = false;
 }
 
 bool InputSlots::all_set() const { return std::find(set_.begin(), set_.end(), false) == set_.end(); }

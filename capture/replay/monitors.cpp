@@ -28,13 +28,18 @@ bool matches(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == pattern.npos;
 }
 
-std::uint8_t Monitors::shown(const Graph& graph, NodeId n, const std::string& pattern, const MonitorOptions& options) {
+bool Monitors::is_named(const Graph& graph, NodeId n, const std::string& pattern) {
   const Node& node = graph.nodes[n];
+  bool named = matches(pattern, node.op->name) || (!node.origin.path.empty() && matches(pattern, node.origin.path.view()));
+  for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
+    named |= matches(pattern, graph.value_name(v));
+  return named;
+}
+
+std::uint8_t Monitors::shown(const Graph& graph, NodeId n, const std::string& pattern, const MonitorOptions& options) {
   const auto named = [&](ValueId v) { return matches(pattern, graph.value_name(v)); };
-  bool whole = matches(pattern, node.op->name) || (!node.origin.path.empty() && matches(pattern, node.origin.path.view()));
-  for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) whole |= named(v);
-  if (whole) return options.operands ? kResults | kAllOperands : kResults;
-  const auto operands = graph.inputs(node);
+  if (is_named(graph, n, pattern)) return options.operands ? kResults | kAllOperands : kResults;
+  const auto operands = graph.inputs(graph.nodes[n]);
   return options.operands && std::any_of(operands.begin(), operands.end(), named) ? kSomeOperands : kNothing;
 }
 

@@ -23,6 +23,9 @@ class Monitors {
   // Whether add() would find a node to watch.
   static bool any_match(const Graph& graph, const std::string& pattern, const MonitorOptions& options);
 
+  // The node's op, module path or result has a name that matches.
+  static bool is_named(const Graph& graph, NodeId n, const std::string& pattern);
+
   // Watches the nodes whose op, module path or result has a name that matches, and with `operands` also the nodes that read
   // such a value. Throws UsageError if there are none.
   std::int32_t add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options);

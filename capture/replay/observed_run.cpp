@@ -2,7 +2,7 @@
 //
 //     may the segment start?      gate: cancelled, and no state written yet -> it does not
 //     a watched node in it        node by node; monitors see operands before, results after
-//     timeline, poison, NaN check  instruction by instruction
+//     timeline, poison, NaN check, pause, kept effects     instruction by instruction
 //     neither                     the plain loop
 //     how far is the step?        meter
 #include <tapedeck/capture/replay/observed_run.h>
@@ -25,12 +25,13 @@ std::unique_ptr<Poison> make_poison(const Plan& plan, const Program& program, in
 
 }  // namespace
 
-ObservedRun::ObservedRun(const Plan& plan, const Program& program, SegmentWalk& walk, const Buffers& buffers, int poison_level,
-                         bool check_nan)
+ObservedRun::ObservedRun(const Plan& plan, const Program& program, SegmentWalk& walk, const Buffers& buffers, KeptStep& kept,
+                         int poison_level, bool check_nan)
     : plan_(plan),
       program_(program),
       walk_(walk),
       buffers_(buffers),
+      kept_(kept),
       monitors_(plan.graph),
       poison_(make_poison(plan, program, poison_level)),
       check_nan_(check_nan) {}
@@ -60,12 +61,14 @@ void ObservedRun::begin_step(const std::vector<void*>& blocks) {
   if (poison_) poison_->begin(blocks);
 }
 
-bool ObservedRun::is_asked(const RunOptions* options) const {
-  return monitors_.any() || poison_ || check_nan_ || (options && (options->timeline || options->cancel || options->progress));
+bool ObservedRun::is_asked(const RunOptions* options, const RunExtent& extent) const {
+  return monitors_.any() || poison_ || check_nan_ || extent.pause || kept_.watches_effects() ||
+         (options && (options->timeline || options->cancel || options->progress));
 }
 
 void ObservedRun::begin(const RunOptions& options, const RunExtent& extent) {
   nodes_ = extent.nodes;
+  pause_ = extent.pause;
   timeline_ = options.timeline;
   if (timeline_) {
     timeline_->slices.assign(program_.instructions.size(), Slice{});
@@ -95,11 +98,12 @@ IndexRange ObservedRun::nodes_of(std::int32_t segment) const {
 void ObservedRun::run_segment(std::int32_t segment) noexcept {
   const IndexRange nodes = nodes_of(segment);
   if (nodes.first == nodes.end) return;
+  if (pause_ && pause_->behind != kNone) return walk_.stop(segment, walk_.range(segment).first);
   if (!gate_.enter(walk_.writes_state(segment))) return walk_.stop(segment, walk_.range(segment).first);
   const HeedHere loops_too(gate_);
   if (!watched_.empty() && watched_[segment])
     run_watched(segment);
-  else if (timeline_ || poison_ || check_nan_)
+  else if (timeline_ || poison_ || check_nan_ || pause_ || kept_.watches_effects())
     run_one_by_one(segment);
   else
     walk_.run_instructions(segment);
@@ -111,7 +115,14 @@ void ObservedRun::run_segment(std::int32_t segment) noexcept {
 void ObservedRun::run_one_by_one(std::int32_t segment) noexcept {
   const IndexRange range = walk_.range(segment);
   for (std::int32_t i = range.first; i < range.end; ++i)
-    if (!run_timed(segment, i)) return;
+    if (!run_timed(segment, i) || pauses_behind(segment, i)) return;
+}
+
+bool ObservedRun::pauses_behind(std::int32_t segment, std::int32_t i) noexcept {
+  const Instruction& instruction = program_.instructions[i];
+  if (!pause_ || !pause_->heed(instruction.node, instruction.call)) return false;
+  walk_.stop(segment, i + 1);
+  return true;
 }
 
 bool ObservedRun::run_timed(std::int32_t segment, std::int32_t i) noexcept {
@@ -141,17 +152,32 @@ bool ObservedRun::run_checked(std::int32_t segment, std::int32_t i) noexcept {
 // A node that changes bytes that are not its own is at fault.
 bool ObservedRun::run_poisoned(std::int32_t segment, std::int32_t i) noexcept {
   const Instruction& instruction = program_.instructions[i];
-  if (!poison_) return walk_.run_instruction(segment, i);
-  if (walk_.is_stopped_before(instruction.node)) return walk_.run_instruction(segment, i);
+  if (!poison_ || walk_.is_stopped_before(instruction.node)) return run_once(segment, i);
   bool ran = false;
   try {
     poison_->before(instruction.node, instruction.call);
     ran = true;
-    if (!walk_.run_instruction(segment, i)) return false;
+    if (!run_once(segment, i)) return false;
     poison_->after(instruction.node, instruction.call);
     return true;
   } catch (...) {
     walk_.note_fault(segment, instruction.node, ran ? i + 1 : i, std::current_exception());
+    return false;
+  }
+}
+
+// A node with effects that has run in this step is not run again.
+bool ObservedRun::run_once(std::int32_t segment, std::int32_t i) noexcept {
+  const Instruction& instruction = program_.instructions[i];
+  const NodeId n = instruction.node;
+  if (!kept_.watches_effects() || !kept_.has_effect(n) || walk_.is_stopped_before(n)) return walk_.run_instruction(segment, i);
+  try {
+    if (kept_.serve(n, instruction.call)) return true;
+    if (!walk_.run_instruction(segment, i)) return false;
+    kept_.note_results(n, instruction.call);
+    return true;
+  } catch (...) {
+    walk_.note_fault(segment, n, i + 1, std::current_exception());
     return false;
   }
 }
@@ -167,8 +193,10 @@ void ObservedRun::run_watched(std::int32_t segment) noexcept {
     if (walk_.is_stopped_before(n)) return walk_.stop(segment, i);
     try {
       if (monitors_.watches(n)) monitors_.show_operands(n, copy);
-      if (i < range.end && program_.instructions[i].node == n && !run_timed(segment, i++)) return;
+      const bool called = i < range.end && program_.instructions[i].node == n;
+      if (called && !run_timed(segment, i++)) return;
       if (monitors_.watches(n)) monitors_.show_results(n, copy);
+      if (called && pauses_behind(segment, i - 1)) return;
     } catch (...) {
       return walk_.note_fault(segment, n, i, std::current_exception());
     }

@@ -19,12 +19,14 @@
 
 namespace tapedeck::replay {
 
-PartialStep::PartialStep(const Plan& plan, Member& member, const InputSlots& inputs, StateSlots& states, const Program& program,
-                         SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, ByteUses& uses, StepRunner& runner)
+PartialStep::PartialStep(const Plan& plan, Member& member, const InputSlots& inputs, StateSlots& states, KeptStep& kept,
+                         const Program& program, SegmentWalk& walk, ObservedRun& observed, StepProgress& progress,
+                         ByteUses& uses, StepRunner& runner)
     : plan_(plan),
       member_(member),
       inputs_(inputs),
       states_(states),
+      kept_(kept),
       program_(program),
       walk_(walk),
       observed_(observed),
@@ -103,7 +105,7 @@ std::int32_t PartialStep::run_nodes(std::int64_t n) { return run_in_order(n, kNo
 std::int32_t PartialStep::run_through(NodeId last) { return run_in_order(std::numeric_limits<std::int64_t>::max(), last); }
 
 // The next n nodes of the serial order, or all up to `last`.
-std::int32_t PartialStep::run_in_order(std::int64_t n, NodeId last) {
+std::int32_t PartialStep::run_in_order(std::int64_t n, NodeId last, Pause* pause) {
   prepare();
   until_ = progress_.cut();
   for (std::size_t s = 0; s < until_.size() && n > 0; ++s) {
@@ -114,8 +116,21 @@ std::int32_t PartialStep::run_in_order(std::int64_t n, NodeId last) {
     until_[s] += taken;
     n = ends_here ? 0 : n - taken;
   }
-  run_part(true, nullptr);
+  run_part(true, nullptr, pause);
   return progress_.left();
+}
+
+std::int32_t PartialStep::back(std::int32_t n) {
+  prepare();
+  const std::int32_t all = plan_.graph.node_count();
+  const std::int32_t done = all - (progress_.complete() ? 0 : progress_.left());
+  runner_.rewind();
+  try {
+    return run_nodes(std::max(done - n, 0));
+  } catch (...) {
+    if (!progress_.under_way()) kept_.forget();  // the next step is another one
+    throw;
+  }
 }
 
 void PartialStep::resume(const RunOptions& options) {
@@ -125,10 +140,53 @@ void PartialStep::resume(const RunOptions& options) {
   run_part(false, &options);
 }
 
+// ---- breakpoints ----
+
+// The first node to come at which the breakpoints stop, whatever the values are; else the end.
+Stop PartialStep::next_stop(const Breakpoints& breakpoints) const {
+  const Graph& g = plan_.graph;
+  std::vector<bool> numbered(g.nodes.size());
+  for (const NodeId n : breakpoints.nodes) {
+    if (n < 0 || n >= g.node_count())
+      throw UsageError(fmt::format("there is no node {}: the plan has nodes 0 to {}", n, g.node_count() - 1));
+    numbered[n] = true;
+  }
+  for (const std::string& name : breakpoints.names)
+    if (!Monitors::any_match(g, name, {}))
+      throw UsageError(fmt::format("no node's op, module path or result is named like '{}'", name));
+  for (std::size_t s = 0; s < plan_.segments.size(); ++s)
+    for (std::size_t k = static_cast<std::size_t>(progress_.cut()[s]); k < plan_.segments[s].nodes.size(); ++k) {
+      const NodeId n = plan_.segments[s].nodes[k];
+      if (numbered[n]) return {.reason = StopReason::node, .node = n};
+      for (const std::string& name : breakpoints.names)
+        if (Monitors::is_named(g, n, name)) return {.reason = StopReason::name, .node = n};
+    }
+  return {};
+}
+
+Stop PartialStep::run_until(const Breakpoints& breakpoints) {
+  prepare();
+  Stop stop = next_stop(breakpoints);
+  Pause pause{.at_nan = breakpoints.nan, .at_infinity = breakpoints.infinite, .asked = breakpoints.pause};
+  const bool watches = breakpoints.nan || breakpoints.infinite || breakpoints.pause;
+  run_in_order(std::numeric_limits<std::int64_t>::max(), stop.node, watches ? &pause : nullptr);
+  if (pause.behind != kNone) {
+    stop.node = pause.behind;
+    stop.reason = pause.found ? StopReason::not_finite : StopReason::pause;
+  }
+  if (pause.found) {
+    stop.value = plan_.graph.nodes[stop.node].first_output + pause.found->output;
+    stop.element = pause.found->element;
+    stop.number = pause.found->number;
+  }
+  stop.nodes_left = progress_.left();
+  return stop;
+}
+
 // ---- one part ----
 
 // Runs every segment from where it is to where `until_` says.
-void PartialStep::run_part(bool one_by_one, const RunOptions* options) {
+void PartialStep::run_part(bool one_by_one, const RunOptions* options, Pause* pause) {
   const Cut &from = progress_.cut(), &until = until_;
   const std::int32_t before = progress_.left();
   std::int32_t left = before;
@@ -138,13 +196,14 @@ void PartialStep::run_part(bool one_by_one, const RunOptions* options) {
     left -= until[s] - from[s];
     if (one_by_one) extent.in_order = {extent.in_order.end == 0 ? s : extent.in_order.first, s + 1};
   }
+  extent.pause = pause;
   check_inputs();
   if (left == 0 || !progress_.under_way()) runner_.check_ready(left == 0);
   Memory& memory = *member_.memory;
   if (progress_.under_way()) {
     heed_callers_writes();
   } else {
-    runner_.start(false);
+    runner_.start(false, true);
     memory.step_of = &member_;
     memory.step_wrote = false;
   }
@@ -157,14 +216,29 @@ void PartialStep::run_part(bool one_by_one, const RunOptions* options) {
   extent.nodes = nodes_.data();
   extent.nodes_done = plan_.graph.node_count() - before;
   extent.wrote_state = memory.step_wrote;
+  kept_.before_part(progress_, until);
   const bool observed = left < before && runner_.walk(options, extent);
+  if (pause && pause->behind != kNone) left = stop_behind(pause->behind);
   progress_.advance(until, left);
+  kept_.after_part(progress_);
   memory.step_wrote = walk_.wrote_state();
   progress_.set_complete(left == 0);
   member_.family->finished = left == 0;
   states_.note_versions();
   if (left == 0) memory.step_of = nullptr;
   if (observed) observed_.tell_end(left == 0);
+}
+
+// The part was paused behind this node: what it was to run after it is still to come. Returns how many nodes are left.
+std::int32_t PartialStep::stop_behind(NodeId last) {
+  const std::int32_t in = progress_.segment_of(last);
+  until_[in] = progress_.place(last) + 1;
+  std::int32_t left = 0;
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(until_.size()); ++s) {
+    if (s > in) until_[s] = progress_.cut()[s];
+    left += static_cast<std::int32_t>(plan_.segments[s].nodes.size()) - until_[s];
+  }
+  return left;
 }
 
 // The inputs that the nodes of the part read must have been given.
@@ -217,9 +291,9 @@ void PartialStep::heed_callers_writes() {
   const Graph& g = plan_.graph;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(member_.state.size()); ++s) {
     if (!states_.written_since(s)) continue;
+    if (!kept_.state(s) && uses_.has_used_state(s)) states_.lose(s);
     if (const NodeId reader = uses_.reader_of_used_state(s); reader != kNone) {
-      const bool torn = member_.memory->step_wrote;
-      runner_.drop();
+      const bool torn = runner_.drop();
       throw ExecutionError(fmt::format(
           "the step has ended: the tensor bound to state '{}' was written in the middle of it, and `{}` was still to read "
           "what earlier nodes had used; write it before the step or after it{}",

@@ -4,6 +4,7 @@
 
 #include <tapedeck/capture/replay/slot_checks.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,42 @@
 #include <charconv>
 
 namespace tapedeck::replay {
+
+namespace {
+
+bool names_a_value(const Graph& g, const std::string& name) {
+  return std::any_of(g.values.begin(), g.values.end(),
+                     [&](const Value& value) { return !value.name.empty() && value.name.view() == name; });
+}
+
+// Whether a region of the node, at any depth, has a value of that name.
+bool has_inside(const Graph& g, const Node& node, const std::string& name) {
+  std::vector<const Graph*> inside;
+  for (const Region& region : g.regions_of(node)) inside.push_back(region.get());
+  while (!inside.empty()) {
+    const Graph* graph = inside.back();
+    inside.pop_back();
+    if (names_a_value(*graph, name)) return true;
+    for (const Region& region : graph->regions) inside.push_back(region.get());
+  }
+  return false;
+}
+
+// For an error about a name that the graph does not have: the loop or branch that has it inside, or a name that is near.
+std::string hint_for(const Graph& g, const std::string& name) {
+  for (NodeId n = 0; n < g.node_count(); ++n)
+    if (has_inside(g, g.nodes[n], name))
+      return fmt::format(
+          "; `{}` has one inside, which is another value in every pass: only the results of the node can be read",
+          g.node_text(n));
+  std::vector<std::string_view> names;
+  for (const Value& value : g.values)
+    if (!value.name.empty()) names.push_back(value.name.view());
+  for (const Name& output : g.output_names) names.push_back(output.view());
+  return did_you_mean(name, names);
+}
+
+}  // namespace
 
 Results::Results(const Plan& plan, const Member& member, const Buffers& buffers, const InputSlots& inputs,
                  const StateSlots& states, const ObservedRun& observed, StepProgress& progress, ByteUses& uses)
@@ -46,7 +83,7 @@ Tensor Results::output(std::size_t index) const {
             ? "no outputs: run() has not succeeded yet"
             : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran",
                           own_name.view(), member_.dropped_by.view()));
-  if (!progress_.complete()) check_computed(v);
+  if (!progress_.complete()) check_maker(v);
   const Family& family = *member_.family;
   const bool own = kept_[index] || plan_.values[v].where != Where::output;
   if (!own && !family.finished && family.user != &member_)
@@ -98,10 +135,21 @@ ValueId Results::find_value(const std::string& name) const {
     if (g.value_name(v) == name) return v;
   for (std::size_t i = 0; i < g.output_names.size(); ++i)
     if (!name.empty() && g.output_names[i].view() == name) return g.outputs[i];
-  throw UsageError(fmt::format("the plan's graph has no value '{}'", name));
+  throw UsageError(fmt::format("the plan's graph has no value '{}'{}", name, hint_for(g, name)));
 }
 
 Tensor Results::value(ValueId v) const {
+  check_computed(v);
+  if (const std::string why = why_gone(v); !why.empty()) gone(v, why);
+  return buffers_.read(v);
+}
+
+bool Results::made(ValueId own) const {
+  const Graph& g = plan_.graph;
+  return g.values[own].node != kNone && !g.literal(g.nodes[g.values[own].node]);
+}
+
+void Results::check_computed(ValueId v) const {
   progress_.prepare();
   uses_.prepare();
   const Graph& g = plan_.graph;
@@ -110,39 +158,49 @@ Tensor Results::value(ValueId v) const {
     throw ExecutionError(fmt::format("input '{}' was never set", inputs_.names()[own]));
   if (g.is_state(own) && !member_.state[own - g.n_inputs]->set)
     throw ExecutionError(fmt::format("state '{}' was never set", states_.names()[own - g.n_inputs]));
-  const Placement& p = plan_.values[own];
-  const bool made = g.values[own].node != kNone && !g.literal(g.nodes[g.values[own].node]);
-  if (made && !progress_.complete() && !progress_.under_way() && !member_.dropped_by.empty())
+  if (made(own) && !progress_.complete() && !progress_.under_way() && !member_.dropped_by.empty())
     gone(v, fmt::format("the step ended unfinished when '{}', which shares its memory, ran", member_.dropped_by.view()));
-  check_computed(v);
-  if (made && p.where == Where::output && member_.family->user != &member_)
-    gone(v, fmt::format("'{}', which shares its memory, has run since", member_.family->name.view()));
+  check_maker(v);
+}
+
+bool Results::holds_step() const {
+  return (progress_.complete() || progress_.under_way()) && member_.memory->arena_user == &member_ &&
+         member_.family->user == &member_;
+}
+
+std::string Results::why_gone(ValueId v, bool ask_overwriter) const {
+  const Graph& g = plan_.graph;
+  const ValueId own = uses_.owner(v);
+  const Placement& p = plan_.values[own];
+  const bool is_made = made(own);
+  if (is_made && p.where == Where::output && member_.family->user != &member_)
+    return fmt::format("'{}', which shares its memory, has run since", member_.family->name.view());
   const Memory& memory = *member_.memory;
-  if (memory.arena_user != &member_ && made && (p.where == Where::arena || p.where == Where::state))
-    gone(v, memory.arena_user.load()
-                ? fmt::format("'{}', which shares its memory, has run since", memory.arena_user_name.view())
-                : "an executor that shared its memory has run since, and left");
+  if (memory.arena_user != &member_ && is_made && (p.where == Where::arena || p.where == Where::state))
+    return memory.arena_user.load() ? fmt::format("'{}', which shares its memory, has run since", memory.arena_user_name.view())
+                                    : "an executor that shared its memory has run since, and left";
   // A view of state shows the bytes that the step saw.
-  const bool shows = made || (g.is_state(own) && v != own && progress_.has_run(g.values[v].node));
+  const bool shows = is_made || (g.is_state(own) && v != own && progress_.has_run(g.values[v].node));
   if (shows && p.where == Where::state && states_.overwritten(p.slot))
-    gone(v, fmt::format("state '{}', in whose bytes it lies, has been set since", states_.names()[p.slot]));
-  if (const NodeId n = uses_.overwriter(v); n != kNone)
-    gone(v, fmt::format("`{}` has been computed in its bytes", g.node_text(n)));
-  if (shows && written_by_caller(v)) gone_to_caller(v);
-  if (observed_.has_filled(v)) gone(v, "all that read it have run, and TAPEDECK_POISON has filled its bytes");
-  return buffers_.read(v);
+    return fmt::format("state '{}', in whose bytes it lies, has been set since", states_.names()[p.slot]);
+  if (const NodeId n = ask_overwriter ? uses_.overwriter(v) : kNone; n != kNone)
+    return fmt::format("`{}` has been computed in its bytes", g.node_text(n));
+  if (shows && written_by_caller(v)) return caller_wrote(v);
+  if (observed_.has_filled(v)) return "all that read it have run, and TAPEDECK_POISON has filled its bytes";
+  return "";
 }
 
 // ---- values that are gone ----
 
-void Results::check_computed(ValueId v) const {
+void Results::check_maker(ValueId v) const {
   ValueId shown = v;  // the bytes of an operand that lies in place are there before the joined value is
   while (plan_.values[shown].reason == Reason::alias) shown = plan_.values[shown].other;
   const NodeId maker = plan_.graph.values[shown].node;
   if (maker != kNone && plan_.graph.literal(plan_.graph.nodes[maker])) return;
   if (!progress_.has_run(maker))
-    throw ExecutionError(
-        fmt::format("%{} is not there yet: `{}` has not run", plan_.graph.value_name(v), plan_.graph.node_text(maker)));
+    throw ExecutionError(fmt::format("%{} is not there yet: `{}` has not run; it is node {} of {} in the order of the plan",
+                                     plan_.graph.value_name(v), plan_.graph.node_text(maker), progress_.number(maker),
+                                     plan_.graph.node_count()));
 }
 
 bool Results::written_by_caller(ValueId v) const {
@@ -150,10 +208,12 @@ bool Results::written_by_caller(ValueId v) const {
   return p.where == Where::state && states_.written_by_caller(p.slot);
 }
 
-void Results::gone_to_caller(ValueId v) const {
-  gone(v, fmt::format("it lies in state '{}', and the tensor bound to that has been written since",
-                      states_.names()[plan_.values[v].slot]));
+std::string Results::caller_wrote(ValueId v) const {
+  return fmt::format("it lies in state '{}', and the tensor bound to that has been written since",
+                     states_.names()[plan_.values[v].slot]);
 }
+
+void Results::gone_to_caller(ValueId v) const { gone(v, caller_wrote(v)); }
 
 // Names the graph, the node and its line.
 void Results::gone(ValueId v, const std::string& why) const {

@@ -32,6 +32,13 @@ class Results {
   Tensor output(std::size_t index) const;
   std::vector<Tensor> outputs() const;
   Tensor value(ValueId v) const;
+  // Throws if the value has not been computed yet, or if an input or a state value has not been set.
+  void check_computed(ValueId v) const;
+  // Why the bytes of a value that has been computed are not there; empty if they are. `ask_overwriter`: look for a later node
+  // of the step in its bytes too, which is O(nodes).
+  std::string why_gone(ValueId v, bool ask_overwriter = true) const;
+  // The step under way, or the last step, is of this executor, and no other executor has run in its memory since.
+  bool holds_step() const;
   ValueId find_value(const std::string& name) const;  // UsageError if the graph has none of this name
 
   void begin_step();                    // lets go of kept outputs
@@ -39,8 +46,10 @@ class Results {
   void keep_those_in(const StateValue& value);
 
  private:
-  void check_computed(ValueId v) const;
+  void check_maker(ValueId v) const;
+  bool made(ValueId own) const;
   bool written_by_caller(ValueId v) const;
+  std::string caller_wrote(ValueId v) const;
   [[noreturn]] void gone_to_caller(ValueId v) const;
   [[noreturn]] void gone(ValueId v, const std::string& why) const;
 

@@ -23,6 +23,7 @@ StateSlots::StateSlots(const Plan& plan, Member& member, StateSharing sharing)
   stamps_.resize(n);
   versions_.resize(n);
   given_up_.resize(n);
+  lost_.resize(n);
   for (const Update& u : g.updates) updated_[u.state - g.n_inputs] = u.value != u.state;
 }
 
@@ -127,13 +128,20 @@ void StateSlots::begin_writing() {
     if (updated_[s]) member_.memory->before_write(*state[s]);
   for (std::size_t s = 0; s < state.size(); ++s) {
     stamps_[s] = state[s]->written;
-    given_up_[s] = false;
+    given_up_[s] = lost_[s] = false;
   }
 }
 
 void StateSlots::note_writes(const SegmentWalk& walk) {
   for (std::size_t s = 0; s < member_.state.size(); ++s)
     if (walk.has_written(static_cast<std::int32_t>(s)) && member_.state[s]->bound.defined()) member_.state[s]->note_write();
+}
+
+void StateSlots::write_back(std::int32_t slot, const Tensor& value) {
+  StateValue& mine = *member_.state[slot];
+  member_.memory->before_write(mine);
+  value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
+  if (mine.bound.defined()) mine.note_write();
 }
 
 void StateSlots::tear() {

@@ -46,6 +46,8 @@ class StateSlots {
   void begin_writing();
   // After a run, or part of one: raises the versions of bound tensors that it has written.
   void note_writes(const SegmentWalk& walk);
+  // Gives the value the bytes that it had before the step. REQUIRES: the step has ended, or ends now.
+  void write_back(std::int32_t slot, const Tensor& value);
   // Tears the values that the graph updates: they are half old and half new.
   void tear();
 
@@ -55,6 +57,9 @@ class StateSlots {
   bool written_since(std::int32_t slot) const;
   // ... and no node of the step under way will write it any more: the bytes are the caller's until the next step.
   void give_up(std::int32_t slot) { given_up_[slot] = true; }
+  // ... and nodes of the step have used the bytes that are gone now.
+  void lose(std::int32_t slot) { lost_[slot] = true; }
+  bool is_lost(std::int32_t slot) const { return lost_[slot]; }
   // The bytes are not as the last step, or part of one, has left them: the caller has written them.
   bool written_by_caller(std::int32_t slot) const;
   // The value was set, or written by another member, since begin_writing().
@@ -67,7 +72,7 @@ class StateSlots {
   std::vector<bool> updated_;                       // by slot: has an update that is not itself
   std::vector<std::uint64_t> stamps_;               // by slot: StateValue::written at begin_writing()
   std::vector<std::uint32_t> versions_;             // by slot, of bound tensors at note_versions()
-  std::vector<bool> given_up_;                      // by slot, in this step
+  std::vector<bool> given_up_, lost_;               // by slot, in this step
   std::uint64_t seen_changes_ = ~std::uint64_t{0};  // Memory::changes at follow()
 };
 

@@ -12,13 +12,15 @@
 
 namespace tapedeck::replay {
 
-StepRunner::StepRunner(const Plan& plan, Member& member, Buffers& buffers, const InputSlots& inputs, StateSlots& states,
-                       Program& program, SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, Results& results)
+StepRunner::StepRunner(const Plan& plan, Member& member, Buffers& buffers, InputSlots& inputs, StateSlots& states,
+                       KeptStep& kept, Program& program, SegmentWalk& walk, ObservedRun& observed, StepProgress& progress,
+                       Results& results)
     : plan_(plan),
       member_(member),
       buffers_(buffers),
       inputs_(inputs),
       states_(states),
+      kept_(kept),
       program_(program),
       walk_(walk),
       observed_(observed),
@@ -29,7 +31,7 @@ void StepRunner::run(const RunOptions* options) {
   if (progress_.under_way())
     throw ExecutionError(
         fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", progress_.due()));
-  start(true);
+  start(true, false);
   const bool observed = walk(options, {});
   progress_.set_complete(true);
   member_.family->finished = true;
@@ -55,7 +57,7 @@ void StepRunner::refuse_mid_step(const char* what) {
         fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, progress_.due()));
 }
 
-void StepRunner::start(bool inputs) {
+void StepRunner::start(bool inputs, bool in_parts) {
   Memory& memory = *member_.memory;
   check_ready(inputs);
   memory.claim(member_);
@@ -68,7 +70,9 @@ void StepRunner::start(bool inputs) {
   observed_.begin_step(blocks);
   progress_.set_complete(false);
   *member_.family = {&member_, member_.name, false};
+  inputs_.begin_step();
   states_.begin_writing();
+  kept_.begin_step(in_parts);
   if (progress_.prepared()) walk_.forget_stops();  // another executor may have ended a step in parts
   buffers_.resolve(program_);
   results_.begin_step();
@@ -78,7 +82,7 @@ void StepRunner::start(bool inputs) {
 
 bool StepRunner::walk(const RunOptions* options, const RunExtent& extent) {
   static const RunOptions none;  // the meter keeps a pointer to `progress`, so no copy may be handed on
-  const bool observed = observed_.is_asked(options);
+  const bool observed = observed_.is_asked(options, extent);
   if (observed) observed_.begin(options ? *options : none, extent);
   walk_.run(observed ? &observed_ : nullptr, extent.in_order);
   states_.note_writes(walk_);
@@ -96,11 +100,27 @@ bool StepRunner::walk(const RunOptions* options, const RunExtent& extent) {
 
 // ---- a step that comes to no good end ----
 
-void StepRunner::drop() {
+bool StepRunner::drop() {
+  bool torn = false;
   if (progress_.under_way()) {
     member_.memory->step_of = nullptr;
-    if (member_.memory->step_wrote) states_.tear();
+    torn = member_.memory->step_wrote && !kept_.give_back();
+    if (torn) states_.tear();
+    kept_.forget();
   }
+  walk_.clear_faults();
+  return torn;
+}
+
+void StepRunner::rewind() {
+  const std::string why = kept_.why_no_way_back();
+  if (!why.empty()) throw ExecutionError(fmt::format("there is no way back: {}", why));
+  if (!results_.holds_step()) throw ExecutionError("there is no way back: another executor has run in the same memory since");
+  kept_.give_back();
+  kept_.come_again();
+  member_.memory->step_of = nullptr;
+  member_.memory->step_wrote = false;
+  progress_.set_complete(false);
   walk_.clear_faults();
 }
 
@@ -108,8 +128,8 @@ void StepRunner::drop() {
 void StepRunner::fail(bool stopped) {
   const Fault fault = walk_.take_fault();
   member_.memory->step_of = &member_;
-  const bool torn = member_.memory->step_wrote = walk_.wrote_state();
-  drop();
+  member_.memory->step_wrote = walk_.wrote_state();
+  const bool torn = drop();
   const std::string end = torn ? "; state had been written already, so it must be set again before the next run" : "";
   if (observed_.damaged()) throw ExecutionError(observed_.take_damage() + end);
   if (stopped) observed_.tell_end(false);

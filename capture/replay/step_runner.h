@@ -4,6 +4,7 @@
 
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/kept_step.h>
 #include <tapedeck/capture/replay/memory/buffers.h>
 #include <tapedeck/capture/replay/memory/step_progress.h>
 #include <tapedeck/capture/replay/observed_run.h>
@@ -18,18 +19,22 @@ namespace tapedeck::replay {
 class StepRunner {
  public:
   // REQUIRES: all that is passed by reference outlives this.
-  StepRunner(const Plan& plan, Member& member, Buffers& buffers, const InputSlots& inputs, StateSlots& states, Program& program,
-             SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, Results& results);
+  StepRunner(const Plan& plan, Member& member, Buffers& buffers, InputSlots& inputs, StateSlots& states, KeptStep& kept,
+             Program& program, SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, Results& results);
 
   void run(const RunOptions* options);  // a whole step; `options` may be null
-  // Ends the step under way, if there is one. If it had written state, that state is torn.
-  void drop();
+  // Ends the step under way, if there is one. If it had written state, a kept step gives that state back; else the state is
+  // torn. True if it is torn.
+  bool drop();
+  // Ends the step under way, or undoes the last step, so that it can begin again from the same state. Throws ExecutionError,
+  // and changes nothing, if there is no way back.
+  void rewind();
   // Throws ExecutionError if a step of this executor is under way, or a step of another member that has written state.
   void refuse_mid_step(const char* what);
 
   // ---- for steps in parts ----
   void check_ready(bool inputs) const;  // all state is there, and, if asked, all inputs
-  void start(bool inputs);
+  void start(bool inputs, bool in_parts);
   // Walks what SegmentWalk::limit() allows. Throws the error of the run: then the step has ended. True if the run was observed;
   // then ObservedRun::tell_end() is due.
   bool walk(const RunOptions* options, const RunExtent& extent);
@@ -41,8 +46,9 @@ class StepRunner {
   const Plan& plan_;
   Member& member_;
   Buffers& buffers_;
-  const InputSlots& inputs_;
+  InputSlots& inputs_;
   StateSlots& states_;
+  KeptStep& kept_;
   Program& program_;
   SegmentWalk& walk_;
   ObservedRun& observed_;

@@ -35,20 +35,19 @@ std::vector<NodeId> last_readers(const Graph& g) {
   return last;
 }
 
+// REQUIRES: the thread does not record.
+std::vector<Tensor> results_of(const Graph& g, const Node& node, std::span<const Tensor> operands) {
+  if (g.literal(node)) return {constant_tensor(g, node)};
+  if (node.n_regions > 0)
+    return apply_regions(*node.op, g.regions_of(node), operands, g.attributes(node), site_of(node.origin));
+  const std::vector<Type> declared = node.op->is(kDeclaredTypes) ? g.output_types(node) : std::vector<Type>{};
+  return apply_all(*node.op, operands, g.attributes(node), site_of(node.origin), declared);
+}
+
 void run_node(const Graph& g, const Node& node, std::vector<Tensor>& values, std::vector<Tensor>& operands) {
-  if (g.literal(node)) {
-    values[node.first_output] = constant_tensor(g, node);
-    return;
-  }
   operands.clear();
   for (ValueId v : g.inputs(node)) operands.push_back(values[v]);
-  std::vector<Tensor> results;
-  if (node.n_regions > 0) {
-    results = apply_regions(*node.op, g.regions_of(node), operands, g.attributes(node), site_of(node.origin));
-  } else {
-    const std::vector<Type> declared = node.op->is(kDeclaredTypes) ? g.output_types(node) : std::vector<Type>{};
-    results = apply_all(*node.op, operands, g.attributes(node), site_of(node.origin), declared);
-  }
+  std::vector<Tensor> results = results_of(g, node, operands);
   for (std::int32_t i = 0; i < node.n_outputs; ++i) values[node.first_output + i] = std::move(results[i]);
 }
 
@@ -67,6 +66,11 @@ Tensor constant_tensor(const Graph& g, const Node& node) {
   require_data(g, node);
   const Literal& literal = *g.literal(node);
   return literal.type.bytes() > 0 ? from_bytes(literal.type, literal.data.get()) : empty(literal.type);
+}
+
+std::vector<Tensor> interpret_node(const Graph& g, const Node& node, std::span<const Tensor> operands) {
+  const Unrecorded unrecorded;
+  return results_of(g, node, operands);
 }
 
 Interpreted interpret(const Graph& g, std::span<const Tensor> given) {

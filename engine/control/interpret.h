@@ -23,4 +23,7 @@ struct Interpreted {
 // constant. The cost is that of the ops, with one dispatch for each node.
 Interpreted interpret(const Graph& graph, std::span<const Tensor> given);
 
+// Runs one node of `graph` on these operands, as interpret() does, and returns its results. Nothing is recorded.
+std::vector<Tensor> interpret_node(const Graph& graph, const Node& node, std::span<const Tensor> operands);
+
 }  // namespace TAPEDECK_API

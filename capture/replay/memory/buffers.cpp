@@ -6,12 +6,10 @@
 // Members of a family have one buffer for an input or a result if the older buffer is large enough for both.
 #include <tapedeck/capture/replay/memory/buffers.h>
 
-#include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/capture/replay/view_copies.h>
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/ir/op.h>
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -117,26 +115,11 @@ void* Buffers::address(BufferId b) const {
 }
 
 Tensor Buffers::read(ValueId v) const {
-  static const Op* const copy = find_op("copy");
-  Tensor out = empty(plan_.graph.values[v].type);
-  if (out.numel() == 0) return out;
+  const Type& type = plan_.graph.values[v].type;
+  if (type.numel() == 0) return empty(type);
   BufferView from = buffer_view_of(plan_, table_, v);
   from.view.data = static_cast<char*>(address(from.buffer)) + from.offset;
-  if (from.view.dense()) {
-    std::memcpy(out.impl()->data(), from.view.data, static_cast<std::size_t>(out.bytes()));
-    return out;
-  }
-  View to = from.view;
-  to.data = out.impl()->data();
-  std::copy_n(out.strides(), to.rank, to.strides);
-  KernelFault fault;
-  KernelCall call;
-  call.inputs = &from.view;
-  call.outputs = &to;
-  call.n_inputs = call.n_outputs = 1;
-  call.fault = &fault;
-  copy->kernels[static_cast<int>(DeviceType::cpu)](call);
-  return out;
+  return copy_of_view(from.view, type);
 }
 
 }  // namespace tapedeck::replay

@@ -29,8 +29,13 @@ class ByteUses {
   NodeId reader_of_used_state(std::int32_t slot) const;
   // A node that has run after the maker of the value, and has written to its bytes.
   NodeId overwriter(ValueId v) const;
+  bool has_used_state(std::int32_t slot) const;  // a node that has run has read or written bytes of the state
+  // By value, of values that are their own owners: whether overwriter() gives kNone. O(values log values) for all of them.
+  std::vector<bool> intact() const;
 
  private:
+  bool uses_state(NodeId n, std::int32_t slot, bool only_reads) const;
+
   const Plan& plan_;
   const Program& program_;
   const StepProgress& progress_;

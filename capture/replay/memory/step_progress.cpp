@@ -8,11 +8,15 @@ void StepProgress::prepare() {
   if (!prepared()) {
     segment_of_.resize(plan_.graph.nodes.size());
     place_.resize(plan_.graph.nodes.size());
-    for (std::size_t s = 0; s < plan_.segments.size(); ++s)
+    std::size_t before = 0;
+    for (std::size_t s = 0; s < plan_.segments.size(); ++s) {
+      first_.push_back(static_cast<std::int32_t>(before));
+      before += plan_.segments[s].nodes.size();
       for (std::size_t k = 0; k < plan_.segments[s].nodes.size(); ++k) {
         segment_of_[plan_.segments[s].nodes[k]] = static_cast<std::int32_t>(s);
         place_[plan_.segments[s].nodes[k]] = static_cast<std::int32_t>(k);
       }
+    }
   }
   if (under_way()) return;
   cut_.assign(plan_.segments.size(), 0);

@@ -40,7 +40,9 @@ class StepProgress {
   bool has_run(NodeId node) const;  // also true for kNone
   std::int32_t segment_of(NodeId node) const { return segment_of_[node]; }
   std::int32_t place(NodeId node) const { return place_[node]; }  // in its segment
-  std::string due() const;                                        // "12 of 30 nodes have run, next is `...`"
+  // Its number, from 1, in the order in which one thread runs the plan.
+  std::int32_t number(NodeId node) const { return first_[segment_of_[node]] + place_[node] + 1; }
+  std::string due() const;  // "12 of 30 nodes have run, next is `...`"
 
  private:
   const Plan& plan_;
@@ -49,6 +51,7 @@ class StepProgress {
   Cut cut_;
   std::int32_t left_ = 0;
   std::vector<std::int32_t> segment_of_, place_;  // by node
+  std::vector<std::int32_t> first_;               // by segment: how many nodes are in the segments before it
 };
 
 }  // namespace tapedeck::replay

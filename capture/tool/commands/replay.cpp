@@ -43,10 +43,12 @@ struct ReplayOptions {
   int steps = 0;                         // 0: one for each file of an input, else 1, or kProfileSteps
   double loop_s = 0;                     // > 0: steps until this time is over
   std::string until, phase;              // where the last step stops; empty: at its end
-  std::vector<std::string> monitors;     // patterns
-  bool monitor_inputs = false;           // monitors show the operands of nodes too
-  std::vector<std::string> inputs;       // NAME=VALUE
-  std::vector<std::string> dims;         // NAME=SIZE
+  bool stop_at_nan = false, stop_at_infinity = false;
+  std::vector<std::string> values;    // that are shown there
+  std::vector<std::string> monitors;  // patterns
+  bool monitor_inputs = false;        // monitors show the operands of nodes too
+  std::vector<std::string> inputs;    // NAME=VALUE
+  std::vector<std::string> dims;      // NAME=SIZE
   std::string weights;
   std::string save;
   std::vector<std::string> outputs;   // DIR | FILE.safetensors | NAME=FILE
@@ -82,9 +84,22 @@ std::vector<Option> step_options(ReplayOptions& o) {
        .most = 1e6,
        .excludes = "--steps"},
       {.name = "--until",
-       .metavar = "VALUE",
+       .metavar = "VALUE|N",
        .to = &o.until,
-       .help = "Stop the last step behind the node that makes this value, and show the value instead of the outputs."},
+       .help =
+           "Stop the last step behind the node that makes this value, or behind the node of this number, and show the value "
+           "instead of the outputs. %39 is the value of a number."},
+      {.name = "--stop-at-nan",
+       .to = &o.stop_at_nan,
+       .help = "Stop the last step behind the first node that makes NaN, and name the value and the element."},
+      {.name = "--stop-at-infinity",
+       .to = &o.stop_at_infinity,
+       .help = "Stop the last step behind the first node that makes an infinity. Masks of attentions do so on purpose."},
+      {.name = "--value",
+       .metavar = "VALUE",
+       .to = &o.values,
+       .help = "Show this value where the last step stops: statistics, a histogram, and the numbers at its corners. A value "
+               "whose bytes are gone is computed again beside the step. -o VALUE=FILE.npy writes it."},
       {.name = "--phase",
        .metavar = "PHASE",
        .to = &o.phase,
@@ -311,8 +326,13 @@ void check_options(const ReplayOptions& o) {
   const auto refuse = [](const std::string& a, const std::string& b, const char* why) {
     throw UsageError(fmt::format("{} and {} exclude each other: {}", a, b, why));
   };
-  const std::string early = !o.until.empty() ? "--until" : !o.phase.empty() && o.phase != "update" ? "--phase " + o.phase : "";
-  const std::string ends = !early.empty() ? early : !o.phase.empty() ? "--phase" : "";
+  const std::string early = !o.until.empty()                          ? "--until"
+                            : o.stop_at_nan                           ? "--stop-at-nan"
+                            : o.stop_at_infinity                      ? "--stop-at-infinity"
+                            : !o.phase.empty() && o.phase != "update" ? "--phase " + o.phase
+                                                                      : "";
+  const std::string ends = !early.empty() ? early : !o.phase.empty() ? "--phase" : !o.values.empty() ? "--value" : "";
+  if (!o.phase.empty() && (o.stop_at_nan || o.stop_at_infinity)) refuse(early, "--phase", "each says where the step stops");
   if (!early.empty() && !o.save.empty()) refuse(early, "--save", "the state may be half written where the step stops");
   if (!early.empty() && o.check_eager) refuse(early, "--check-eager", "the step does not come to its end");
   if (!ends.empty() && o.profile) refuse(ends, "--profile", "whole steps are timed");
@@ -433,6 +453,9 @@ int run(const ReplayOptions& options) {
   how.steps = step_count(options, start);
   how.loop_s = options.loop_s;
   how.until = options.until;
+  how.stop_at_nan = options.stop_at_nan;
+  how.stop_at_infinity = options.stop_at_infinity;
+  how.values = options.values;
   if (!options.phase.empty())
     how.phase = options.phase == "forward" ? Phase::forward : options.phase == "backward" ? Phase::backward : Phase::update;
   how.monitors = options.monitors;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <set>
 #include <tuple>
@@ -24,8 +25,12 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
+// "%h" names the value that "h" names.
+std::string without_percent(const std::string& name) { return name.starts_with('%') ? name.substr(1) : name; }
+
 // The value of that name, or the one that the graph returns under it.
-ValueId find_value(const Graph& g, const std::string& name) {
+ValueId find_value(const Graph& g, const char* option, const std::string& given) {
+  const std::string name = without_percent(given);
   std::vector<std::string> names;
   for (ValueId v = 0; v < g.value_count(); ++v) {
     names.push_back(g.value_name(v));
@@ -36,7 +41,18 @@ ValueId find_value(const Graph& g, const std::string& name) {
     if (names.back() == name) return g.outputs[i];
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  throw UsageError(fmt::format("--until {}: the plan has no such value{}", name, did_you_mean(name, views)));
+  throw UsageError(fmt::format("{} {}: the plan has no such value{}", option, given, did_you_mean(name, views)));
+}
+
+// The number of a node, if the text is a number.
+std::optional<NodeId> node_number(const Graph& g, const std::string& text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != text.npos) return std::nullopt;
+  NodeId n = kNone;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || n >= g.node_count())
+    throw UsageError(
+        fmt::format("--until {}: the plan has nodes 0 to {}; the value of that number is %{}", text, g.node_count() - 1, text));
+  return n;
 }
 
 // ": did you mean 'conv1'?", of what a pattern can name.
@@ -57,7 +73,7 @@ bool has_phase(const Graph& g, Phase phase) {
 std::string monitored_text(const MonitoredValue& m, const std::string& shown) {
   const TensorStatistics& s = m.statistics;
   return fmt::format("step {}: {} {} {}: min {:.6g}, max {:.6g}, mean {:.6g}{}\n", m.step, m.op, shown, to_string(m.type),
-                     s.min, s.max, s.mean, s.not_finite > 0 ? fmt::format(", {} not finite", s.not_finite) : "");
+                     s.min, s.max, s.mean, s.not_finite() > 0 ? fmt::format(", {} not finite", s.not_finite()) : "");
 }
 
 // The name of a monitored value. A value that is computed again has no name but the number by which the executor knows it.
@@ -72,12 +88,26 @@ std::string readable(const Graph& g, const MonitoredValue& m) {
 ReplaySteps::ReplaySteps(Executor* executor, const Start& start, StepOptions options)
     : executor_(*executor), start_(start), options_(std::move(options)), inputs_(start.inputs) {
   const Graph& g = executor_.plan().graph;
-  shown_ = options_.until.empty() ? outputs_of(g)
-                                  : std::vector<NamedType>{{options_.until, g.values[find_value(g, options_.until)].type}};
+  find_shown();
+  if (!options_.values.empty()) executor_.keep_steps();
   if (options_.phase && !has_phase(g, *options_.phase))
     throw UsageError(
         fmt::format("--phase {}: the graph has no {} nodes", phase_name(*options_.phase), phase_name(*options_.phase)));
   watch();
+}
+
+void ReplaySteps::find_shown() {
+  const Graph& g = executor_.plan().graph;
+  const auto show = [&](ValueId v, const std::string& name) { shown_.push_back({name, g.values[v].type}); };
+  const std::optional<NodeId> number = node_number(g, options_.until);
+  const ValueId until = options_.until.empty() || number ? kNone : find_value(g, "--until", options_.until);
+  last_node_ = number ? *number : until == kNone ? kNone : g.values[until].node;
+  for (const std::string& name : options_.values) show(find_value(g, "--value", name), without_percent(name));
+  if (!shown_.empty()) return;
+  if (until != kNone) show(until, without_percent(options_.until));
+  for (std::int32_t k = 0; number && k < g.nodes[*number].n_outputs; ++k)
+    show(g.nodes[*number].first_output + k, g.value_name(g.nodes[*number].first_output + k));
+  if (shown_.empty()) shown_ = outputs_of(g);
 }
 
 void ReplaySteps::watch() {
@@ -132,6 +162,7 @@ void ReplaySteps::run(ReplaySummary* summary) {
   summary->steps = static_cast<std::int64_t>(summary->step_ms.size());
   summary->interrupted = loops && interrupted();
   summary->until = options_.until;
+  show_values(summary);
 }
 
 void ReplaySteps::feed(std::int64_t step) {
@@ -144,11 +175,39 @@ void ReplaySteps::feed(std::int64_t step) {
 }
 
 void ReplaySteps::run_step(bool is_last, const RunOptions& how, ReplaySummary* summary) {
-  if (!is_last || !stops_early()) return executor_.run(how);
-  if (options_.phase) return run_phases(how, summary);
+  if (is_last && options_.phase) return run_phases(how, summary);
+  if (is_last && stops_in_order()) return run_to_stop(summary);
+  if (!is_last || options_.values.empty()) return executor_.run(how);
+  executor_.step(0);  // a step in parts is kept
+  executor_.resume(how);
+}
+
+// Inputs and state are there without a run, so an `until` that names one of them stops before the first node.
+void ReplaySteps::run_to_stop(ReplaySummary* summary) {
   const Graph& g = executor_.plan().graph;
-  const ValueId value = find_value(g, options_.until);
-  if (g.values[value].node != kNone) executor_.run_to(g.value_name(value));  // inputs and state are there without a run
+  Breakpoints at;
+  if (last_node_ != kNone) at.nodes.push_back(last_node_);
+  at.nan = options_.stop_at_nan;
+  at.infinite = options_.stop_at_infinity;
+  at.pause = &interrupted();
+  if (!options_.until.empty() && last_node_ == kNone) return;
+  const Stop stop = executor_.run_until(at);
+  if (stop.reason == StopReason::pause) throw Cancelled("interrupted");
+  ShownStop shown{.reason = stop.reason, .node = stop.node, .nodes = g.node_count(), .nodes_left = stop.nodes_left};
+  if (stop.node != kNone) shown.node_text = g.node_text(stop.node);
+  if (stop.value != kNone) shown.value = g.value_name(stop.value);
+  shown.element = stop.element;
+  shown.number = stop.number;
+  summary->stop = std::move(shown);
+}
+
+void ReplaySteps::show_values(ReplaySummary* summary) const {
+  const Graph& g = executor_.plan().graph;
+  for (const std::string& name : options_.values) {
+    const ValueId v = find_value(g, "--value", name);
+    summary->values.push_back(show_value(g, v, without_percent(name), executor_.inspect(v)));
+  }
+  if (!options_.values.empty()) summary->kept_bytes = executor_.kept_bytes();
 }
 
 void ReplaySteps::run_phases(const RunOptions& how, ReplaySummary* summary) {
@@ -162,9 +221,10 @@ void ReplaySteps::run_phases(const RunOptions& how, ReplaySummary* summary) {
 
 // Nothing, if the value has not been computed.
 std::optional<Tensor> ReplaySteps::read(const std::string& name) const {
-  if (!stops_early()) return executor_.output(name);
+  const bool whole_outputs = options_.until.empty() && options_.values.empty();
+  if (!stops_early() && whole_outputs) return executor_.output(name);
   try {
-    return options_.until.empty() ? executor_.output(name) : executor_.value(name);
+    return whole_outputs ? executor_.output(name) : executor_.inspect(name).value;
   } catch (const ExecutionError&) {
     return std::nullopt;
   }
@@ -196,19 +256,23 @@ void ReplaySteps::tell(std::int64_t step, ReplaySummary* summary) {
     line += monitored_text(seen, readable(executor_.plan().graph, seen));
     summary->monitored.push_back(seen);
   }
-  if (!is_whole && !options_.until.empty()) line += stopped_text(step);
+  if (!is_whole && !options_.until.empty() && options_.values.empty()) line += stopped_text(step);
   if (options_.prints_lines && !line.empty()) answer(line);
 }
 
-// What the value of --until is, unless it is a number that its own line has shown.
+// What the values behind which the step stopped are, unless it is a number that its own line has shown.
 std::string ReplaySteps::stopped_text(std::int64_t step) const {
-  const std::optional<Tensor> tensor = read(options_.until);
-  if (!tensor || tensor->numel() == 1) return "";
   const Graph& g = executor_.plan().graph;
-  const NodeId node = g.values[find_value(g, options_.until)].node;
-  return monitored_text(
-      {step, node, options_.until, node == kNone ? "input" : g.nodes[node].op->name, tensor->type(), statistics(*tensor)},
-      options_.until);
+  std::string text;
+  for (const NamedType& value : shown_) {
+    const std::optional<Tensor> tensor = read(value.name);
+    if (!tensor || tensor->numel() == 1) continue;
+    const NodeId node = last_node_;
+    text += monitored_text(
+        {step, node, value.name, node == kNone ? "input" : g.nodes[node].op->name, tensor->type(), statistics(*tensor)},
+        value.name);
+  }
+  return text;
 }
 
 std::vector<NamedTensor> ReplaySteps::values() const {

@@ -18,13 +18,16 @@ namespace tapedeck::tool {
 
 struct StepOptions {
   std::int64_t steps = 1;
-  double loop_s = 0;                                     // > 0: steps until this time is over, and at least one
-  std::string until;                                     // stop the last step behind this value; empty: no
-  std::optional<Phase> phase;                            // stop the last step at the end of this phase
-  std::vector<std::string> monitors;                     // patterns
-  bool monitor_inputs = false;                           // monitors show the operands of nodes too
-  bool prints_lines = true;                              // one for each step, to stdout
-  std::function<Timeline*(bool is_last)> timeline = {};  // for each step; null: none
+  double loop_s = 0;                  // > 0: steps until this time is over, and at least one
+  std::string until;                  // stop the last step behind this value, or the node of this number; empty: no
+  bool stop_at_nan = false;           // stop it behind the first node that makes NaN
+  bool stop_at_infinity = false;      // ... or an infinity
+  std::vector<std::string> values;    // look at these values where the last step stops
+  std::optional<Phase> phase;         // stop the last step at the end of this phase
+  std::vector<std::string> monitors;  // patterns
+  bool monitor_inputs = false;        // monitors show the operands of nodes too
+  bool prints_lines = true;           // one for each step, to stdout
+  std::function<Timeline*(bool is_last)> timeline = {};                    // for each step; null: none
   std::function<void(const std::vector<Tensor>& inputs)> after_step = {};  // with the inputs of the step
 };
 
@@ -37,18 +40,22 @@ class ReplaySteps {
   // Fills in the times, the scalars and what the monitors saw. Throws Cancelled after Ctrl-C.
   void run(ReplaySummary* summary);
 
-  // What the last step has to show: the value of `until`, else the outputs. After a step that ended early, those outputs that
-  // have been computed.
+  // What the last step has to show: `values`, else the value of `until`, else the outputs. After a step that ended early, those
+  // outputs that have been computed.
   std::vector<NamedTensor> values() const;
   // Their names and types, known before anything runs.
   const std::vector<NamedType>& shown() const { return shown_; }
 
  private:
-  bool stops_early() const { return !options_.until.empty() || options_.phase.has_value(); }
+  bool stops_early() const { return stops_in_order() || options_.phase.has_value(); }
+  bool stops_in_order() const { return !options_.until.empty() || options_.stop_at_nan || options_.stop_at_infinity; }
+  void find_shown();
   void watch();
   void note(const Monitored& m);
   void feed(std::int64_t step);
   void run_step(bool is_last, const RunOptions& how, ReplaySummary* summary);
+  void run_to_stop(ReplaySummary* summary);
+  void show_values(ReplaySummary* summary) const;
   void run_phases(const RunOptions& how, ReplaySummary* summary);
   std::string stopped_text(std::int64_t step) const;
   std::optional<Tensor> read(const std::string& name) const;
@@ -58,6 +65,7 @@ class ReplaySteps {
   const Start& start_;
   StepOptions options_;
   std::vector<NamedType> shown_;
+  NodeId last_node_ = kNone;          // of `until`: the node behind which the last step stops
   std::vector<Tensor> inputs_;        // of the step
   std::vector<MonitoredValue> seen_;  // in the step
 };

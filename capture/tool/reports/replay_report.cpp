@@ -59,7 +59,43 @@ Json monitored_json(const std::vector<MonitoredValue>& monitored) {
                     {"min", m.statistics.min},
                     {"max", m.statistics.max},
                     {"mean", m.statistics.mean},
-                    {"not_finite", m.statistics.not_finite}});
+                    {"not_finite", m.statistics.not_finite()}});
+  return list;
+}
+
+Json stop_json(const ShownStop& s) {
+  Json j = {{"reason", stop_reason_name(s.reason)},
+            {"node", s.node == kNone ? Json(nullptr) : Json(s.node)},
+            {"nodes", s.nodes},
+            {"nodes_left", s.nodes_left}};
+  if (s.reason == StopReason::not_finite)
+    j.update(
+        {{"value", s.value}, {"element", s.element}, {"number", std::isnan(s.number) ? Json("nan") : number_json(s.number)}});
+  return j;
+}
+
+Json histogram_json(const Histogram& h) {
+  return {{"min", number_json(h.min)}, {"max", number_json(h.max)}, {"counts", h.counts}};
+}
+
+Json values_json(const std::vector<ShownValue>& values) {
+  Json list = Json::array();
+  for (const ShownValue& v : values)
+    list.push_back({{"name", v.name},
+                    {"op", v.op},
+                    {"node", v.node == kNone ? Json(nullptr) : Json(v.node)},
+                    {"type", to_string(v.type)},
+                    {"elements", v.statistics.elements},
+                    {"min", number_json(v.statistics.min)},
+                    {"max", number_json(v.statistics.max)},
+                    {"mean", number_json(v.statistics.mean)},
+                    {"deviation", number_json(v.statistics.deviation)},
+                    {"zeros", v.statistics.zeros},
+                    {"nan", v.statistics.nan},
+                    {"infinite", v.statistics.infinite},
+                    {"histogram", histogram_json(v.histogram)},
+                    {"nodes_again", v.nodes_again},
+                    {"extra_bytes", v.extra_bytes}});
   return list;
 }
 
@@ -95,6 +131,15 @@ std::string eager_text(const ReplaySummary& s) {
   return text;
 }
 
+// A value is named as it was given; of a node, and of a stop that comes before it, the node is told.
+std::string stop_text(const ReplaySummary& s) {
+  const bool is_number = s.until.find_first_not_of("0123456789") == s.until.npos;
+  const bool stopped_there = !s.stop || s.stop->reason == StopReason::node;
+  if (!s.until.empty() && !is_number && stopped_there)
+    return fmt::format("  until          the last step stopped behind '{}'\n", s.until);
+  return s.stop ? fmt::format("  stopped        {}\n", text_of_stop(*s.stop)) : "";
+}
+
 }  // namespace
 
 bool ReplaySummary::as_expected() const {
@@ -120,6 +165,11 @@ std::string replay_report(const ReplaySummary& s) {
     for (const auto& [phase, ms] : s.phase_ms) j["phase_ms"][phase_name(phase)] = ms;
   }
   if (!s.until.empty()) j["until"] = s.until;
+  if (s.stop) j["stopped"] = stop_json(*s.stop);
+  if (!s.values.empty()) {
+    j["values"] = values_json(s.values);
+    j["kept_bytes"] = s.kept_bytes;
+  }
   j["scalars"] = scalars_json(s.scalars);
   if (!s.monitored.empty()) j["monitored"] = monitored_json(s.monitored);
   j["equal_to_eager"] = s.equal_to_eager ? Json(*s.equal_to_eager) : Json(nullptr);
@@ -143,12 +193,14 @@ std::string replay_text(const std::string& path, const ReplaySummary& s) {
                       s.steps == 1 ? "; a first step also sets up kernel libraries" : "");
   for (const auto& [phase, ms] : s.phase_ms)
     text += fmt::format("  {:<14} {:.3f} ms in the last step\n", phase_name(phase), ms);
-  if (!s.until.empty()) text += fmt::format("  until          the last step stopped behind '{}'\n", s.until);
+  text += stop_text(s);
   if (s.equal_to_eager) text += eager_text(s);
   if (s.expected) text += expected_text(*s.expected);
+  if (s.kept_bytes > 0)
+    text += fmt::format("  kept           {} of state and results, beside the peak\n", human_size(s.kept_bytes));
   for (const std::string& file : s.written) text += fmt::format("  wrote          {}\n", file);
   if (s.profile) text += profile_text(*s.profile);
-  return text;
+  return text + text_of_values(s.values);
 }
 
 }  // namespace tapedeck::tool

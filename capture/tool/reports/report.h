@@ -12,10 +12,12 @@
 #include <tapedeck/capture/replay/eager_difference.h>
 #include <tapedeck/capture/replay/elements.h>
 #include <tapedeck/capture/replay/tensor_difference.h>
+#include <tapedeck/capture/replay/tensor_statistics.h>
 #include <tapedeck/capture/sizes/dim_table.h>
 #include <tapedeck/capture/tool/reports/graph_summary.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
+#include <tapedeck/capture/tool/reports/shown_value.h>
 #include <tapedeck/engine/eager/settings.h>
 
 #include <optional>
@@ -66,6 +68,9 @@ struct ReplaySummary {
   std::string until;                               // the value behind which the last step stopped; empty: it did not
   std::vector<ScalarLog> scalars;
   std::vector<MonitoredValue> monitored;
+  std::optional<ShownStop> stop;   // where the last step stopped, if it was told to stop somewhere
+  std::vector<ShownValue> values;  // of --value, there
+  std::int64_t kept_bytes = 0;     // copies that the last step kept for them
   std::optional<std::vector<ExpectedCheck>> expected;
   std::vector<std::string> written;  // files of values
 

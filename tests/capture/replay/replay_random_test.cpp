@@ -5,15 +5,13 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/tests/engine/messages.h>
 
-#include <tapedeck/tests/capture/planner_graphs.h>
-#include <tapedeck/tests/capture/random_graph.h>
+#include <tapedeck/tests/capture/replay/random_plans.h>
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
 #include <map>
-#include <mutex>
 #include <thread>
 
 namespace tapedeck {
@@ -21,42 +19,9 @@ namespace {
 
 constexpr int kGroup = 10;  // graphs in each test case
 
-// Plans with many small segments for one to four threads. Half of the plans have a budget, so that more values share bytes.
-Plan plan_of(const Graph& g, std::uint64_t seed, bool split_phases = false) {
-  PlanOptions options;
-  options.segment_us = 0.2;
-  options.threads = 1 + static_cast<std::int32_t>(seed / 2 % 4);
-  options.split_phases = split_phases;
-  if (seed % 2) {
-    const Plan keep_all = make_plan(g, {.strategy = Strategy::none});
-    options.budget = std::max(keep_all.floor_bytes, keep_all.external_bytes + keep_all.arena_bytes / 2);
-  } else {
-    options.strategy = Strategy::none;
-  }
-  const Plan plan = make_plan(g, options);
-  if (plan.feasible) return plan;
-  options.budget = -1;
-  return make_plan(g, options);
-}
-
-Graph graph_of(std::uint64_t seed) {
-  if (seed % 3 == 0) return test::RandomProgram(static_cast<unsigned>(seed) + 1).graph();
-  return test::RandomGraph(seed).make(5 + static_cast<int>(seed % 40));
-}
-
-// Every value of the planned graph, computed by eager code.
-std::map<std::string, Tensor> all_values(const Graph& planned, const std::vector<Tensor>& inputs,
-                                         const std::vector<Tensor>& state) {
-  Graph all = planned;
-  all.outputs.clear();
-  for (ValueId v = 0; v < planned.value_count(); ++v) all.outputs.push_back(v);
-  all.output_names.assign(all.outputs.size(), {});
-  all.updates.clear();
-  const std::vector<Tensor> values = run_eagerly(all, inputs, state).outputs;
-  std::map<std::string, Tensor> by_name;
-  for (ValueId v = 0; v < planned.value_count(); ++v) by_name.emplace(planned.value_name(v), values[v]);
-  return by_name;
-}
+using test::all_values;
+using test::graph_of;
+using test::plan_of;
 
 class ReplayRandom : public ::testing::TestWithParam<int> {
  protected:

@@ -4,6 +4,7 @@
 #include <tapedeck/capture/replay/eager_difference.h>
 #include <tapedeck/capture/replay/elements.h>
 #include <tapedeck/capture/replay/tensor_difference.h>
+#include <tapedeck/capture/replay/tensor_statistics.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
@@ -88,12 +89,12 @@ TEST(TensorDifference, Types) {
 TEST(Elements, StatisticsLeaveOutWhatIsNotFinite) {
   const TensorStatistics s = statistics(tensor({1, kNan, -3, kInf, 8}));
   EXPECT_EQ(s.elements, 5);
-  EXPECT_EQ(s.not_finite, 2);
+  EXPECT_EQ(s.not_finite(), 2);
   EXPECT_EQ(s.min, -3);
   EXPECT_EQ(s.max, 8);
   EXPECT_EQ(s.mean, 2);
   const TensorStatistics none = statistics(tensor({kNan}));
-  EXPECT_EQ(none.not_finite, 1);
+  EXPECT_EQ(none.not_finite(), 1);
   EXPECT_EQ(none.mean, 0);
 }
 
