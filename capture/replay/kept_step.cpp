@@ -7,7 +7,7 @@
 
 #include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/plan/byte_owners.h>
-#include <tapedeck/capture/replay/view_copies.h>
+#include <tapedeck/capture/replay/memory/view_copies.h>
 #include <tapedeck/engine/ir/op.h>
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 // Members of a family have one buffer for an input or a result if the older buffer is large enough for both.
 #include <tapedeck/capture/replay/memory/buffers.h>
 
-#include <tapedeck/capture/replay/view_copies.h>
+#include <tapedeck/capture/replay/memory/view_copies.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>

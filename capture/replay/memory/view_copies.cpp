@@ -1,4 +1,4 @@
-#include <tapedeck/capture/replay/view_copies.h>
+#include <tapedeck/capture/replay/memory/view_copies.h>
 
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/op.h>
