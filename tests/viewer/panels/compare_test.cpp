@@ -1,6 +1,6 @@
 // Tests the comparison of two plans: the colours and the axis that it shares with the memory plan, its menu, its tooltips, and
 // the command line.
-#include <tapedeck/tests/viewer/find_compare.h>
+#include <tapedeck/tests/viewer/panels/find_compare.h>
 #include <tapedeck/tests/viewer/pictures.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
