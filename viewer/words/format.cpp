@@ -78,6 +78,13 @@ std::string exact_bytes(std::int64_t bytes) {
 
 std::string percent(double ratio) { return printf_number("%.1f %%", ratio * 100); }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
 std::string human_us(double us) {
   if (us < 1000) return printf_number("%.1f us", us);
   if (us < 1e6) return printf_number("%.2f ms", us / 1e3);
