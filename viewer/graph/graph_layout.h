@@ -56,7 +56,7 @@ struct GraphEdge {
   BoxId from = kNone, to = kNone;
   ModuleId meet = 0;  // the module whose items they join
   // In a lane: how many rows of the lane in this module it goes on, below 0 if against the direction of the lane; and whether
-  // no other box of the lane stands between its ends.
+  // no other row of the lane stands between its ends.
   std::int32_t rows = 0;
   bool is_clear = false;
   std::int32_t values = 0;

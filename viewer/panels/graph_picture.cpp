@@ -264,12 +264,13 @@ void GraphPicture::draw_edges(const GraphScene& scene) {
     }
   }
   std::sort(found.begin(), found.end());
+  const float thin = std::clamp(static_cast<float>(view_.scale()) * 1.6f, 0.45f, 1.0f);  // lines of a small picture are thin
   for (const std::int32_t i : found) {
     const GraphEdge& edge = layout.edges[at(i)];
     const float share = static_cast<float>(std::sqrt(static_cast<double>(edge.bytes) / static_cast<double>(most)));
     const Colour colour = role_class_colour(role_of(scene.model->plan(), edge.value));
     const std::size_t first = points_.size();
-    draw_edge(scene, edge, mixed(colours::kPlot, colour, 0.8), 1.2f + 2.3f * share);
+    draw_edge(scene, edge, mixed(colours::kPlot, colour, 0.8), (1.2f + 2.3f * share) * thin);
     wires_.push_back({i, first, points_.size() - first});
   }
 }

@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kStep = 9;          // from a box to the first turn; less than the gap between rows
 constexpr double kMarginSlot = 4.5;  // between edges in one margin
-constexpr int kSlots = 3, kCurvePoints = 22;
+constexpr double kCurvePiece = 12;   // units of the canvas
+constexpr int kSlots = 3, kMostPieces = 24;
 constexpr float kCorner = 6;
 
 struct Point {
@@ -19,8 +20,10 @@ struct Point {
 ImVec2 on_canvas(const GraphView& view, Point p) { return ImVec2(view.x_of(p.x), view.y_of(p.y)); }
 
 void add_curve(const GraphView& view, Point a, Point b, Point c, Point d, std::vector<ImVec2>* points) {
-  for (int i = 0; i <= kCurvePoints; ++i) {
-    const double t = static_cast<double>(i) / kCurvePoints, u = 1 - t;
+  const double length = (std::abs(d.x - a.x) + std::abs(d.y - a.y)) * view.scale();
+  const int pieces = std::clamp(static_cast<int>(length / kCurvePiece), 3, kMostPieces);
+  for (int i = 0; i <= pieces; ++i) {
+    const double t = static_cast<double>(i) / pieces, u = 1 - t;
     const double wa = u * u * u, wb = 3 * u * u * t, wc = 3 * u * t * t, wd = t * t * t;
     points->push_back(on_canvas(view, {wa * a.x + wb * b.x + wc * c.x + wd * d.x, wa * a.y + wb * b.y + wc * c.y + wd * d.y}));
   }
