@@ -300,6 +300,8 @@ TEST(GraphPanel, IsWrittenAsPicturesAndAsATableOfBoxes) {
   }
   EXPECT_EQ(csv.substr(0, csv.find('\n')), "kind,lane,name,op,nodes,bytes,us,x,y,width,height");
   std::string error;
+  Options given;
+  EXPECT_TRUE(parse_options({"a.tape", "--panel", "graph", "--export", "b.csv"}, &given, &error)) << error;
   ASSERT_TRUE(parse_commands("graph.close-level", &options.run, &error)) << error;
   ASSERT_EQ(take_shot(options), kOk);
   const std::string opened = read(folder.file("boxes.csv"));
