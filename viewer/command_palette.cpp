@@ -24,40 +24,46 @@ namespace tapedeck::viewer {
 
 namespace {
 
+PaletteEntry entry_of(const Command& command) {
+  const std::vector<std::string> keys = keys_of(command);
+  return {command.id, command.title, command.help, keys.empty() ? std::string() : keys[0], command.run};
+}
+
 // The commands that fit, the best first. The title counts more than the id, and the order of the table decides between equals.
-std::vector<const Command*> found(const std::string& typed) {
+std::vector<PaletteEntry> found(const std::string& typed) {
   std::vector<std::pair<int, const Command*>> scored;
   for (const Command& command : all_commands()) {
     const int score = std::max(2 * fuzzy_score(typed, command.title), fuzzy_score(typed, command.id));
     if (score > 0) scored.emplace_back(score, &command);
   }
   std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<const Command*> commands;
-  for (const auto& [score, command] : scored) commands.push_back(command);
-  return commands;
+  std::vector<PaletteEntry> entries;
+  for (const auto& [score, command] : scored) entries.push_back(entry_of(*command));
+  return entries;
 }
 
-QTreeWidgetItem* make_item(const Command& command) {
+QTreeWidgetItem* make_item(const PaletteEntry& entry) {
   auto* item = new QTreeWidgetItem;
-  const std::vector<std::string> keys = keys_of(command);
-  item->setText(0, QString::fromStdString(command.title));
-  item->setText(1, QString::fromStdString(command.help));
-  item->setText(2, keys.empty() ? QString() : QKeySequence(QString::fromStdString(keys[0])).toString(QKeySequence::NativeText));
+  item->setText(0, QString::fromStdString(entry.title));
+  item->setText(1, QString::fromStdString(entry.help));
+  if (!entry.keys.empty())
+    item->setText(2, QKeySequence(QString::fromStdString(entry.keys)).toString(QKeySequence::NativeText));
   item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
-  item->setToolTip(1, tooltip_of(command.id + ": " + command.help));
-  item->setData(0, Qt::UserRole, QString::fromStdString(command.id));
+  item->setToolTip(1, tooltip_of(entry.id + ": " + entry.help));
+  item->setData(0, Qt::UserRole, QString::fromStdString(entry.id));
   return item;
 }
 
 class Palette : public QFrame {
  public:
-  explicit Palette(MainWindow& window) : QFrame(&window), window_(window), before_(window.focusWidget()) {
+  Palette(MainWindow& window, const std::string& hint, PaletteSource source)
+      : QFrame(&window), window_(window), source_(std::move(source)), before_(window.focusWidget()) {
     setObjectName(QStringLiteral("palette"));
     setAttribute(Qt::WA_DeleteOnClose);
     setFrameShape(QFrame::StyledPanel);
     setAutoFillBackground(true);
     line_ = new QLineEdit;
-    line_->setPlaceholderText(QStringLiteral("Type a command"));
+    line_->setPlaceholderText(QString::fromStdString(hint));
     line_->setAccessibleName(QStringLiteral("command"));
     line_->installEventFilter(this);
     list_ = new QTreeWidget;
@@ -101,7 +107,8 @@ class Palette : public QFrame {
 
   void fill() {
     list_->clear();
-    for (const Command* command : found(line_->text().toStdString())) list_->addTopLevelItem(make_item(*command));
+    entries_ = source_(line_->text().toStdString());
+    for (const PaletteEntry& entry : entries_) list_->addTopLevelItem(make_item(entry));
     list_->setCurrentItem(list_->topLevelItem(0));
   }
 
@@ -136,12 +143,12 @@ class Palette : public QFrame {
   }
 
   void run_current() {
-    const QTreeWidgetItem* item = list_->currentItem();
-    if (item == nullptr) return;
-    const Command* command = find_command(item->data(0, Qt::UserRole).toString().toStdString());
+    const int row = list_->indexOfTopLevelItem(list_->currentItem());
+    if (row < 0) return;
+    const std::function<void(MainWindow&)> run = entries_[static_cast<std::size_t>(row)].run;
     MainWindow& window = window_;
     leave();  // first, because the command may give the focus to a widget
-    command->run(window);
+    run(window);
   }
 
   // Gives the focus back and closes.
@@ -151,16 +158,20 @@ class Palette : public QFrame {
   }
 
   MainWindow& window_;
-  QPointer<QWidget> before_;  // had the focus when the palette was opened
+  const PaletteSource source_;
+  std::vector<PaletteEntry> entries_;  // of the list
+  QPointer<QWidget> before_;           // had the focus when the palette was opened
   QLineEdit* line_;
   QTreeWidget* list_;
 };
 
 }  // namespace
 
-void show_palette(MainWindow& window) {
-  if (open_palette(window) == nullptr) new Palette(window);
+void show_palette(MainWindow& window, const std::string& hint, PaletteSource source) {
+  if (open_palette(window) == nullptr) new Palette(window, hint, std::move(source));
 }
+
+void show_command_palette(MainWindow& window) { show_palette(window, "Type a command", found); }
 
 QWidget* open_palette(const MainWindow& window) {
   auto* palette = window.findChild<QWidget*>(QStringLiteral("palette"), Qt::FindDirectChildrenOnly);

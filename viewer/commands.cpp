@@ -4,6 +4,8 @@
 #include <tapedeck/viewer/command_palette.h>
 #include <tapedeck/viewer/key_sheet.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/node_search.h>
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/window.h>
 
@@ -26,7 +28,7 @@ namespace {
 using Commands = std::vector<Command>;
 using W = MainWindow;
 
-constexpr double kZoomIn = 0.8, kZoomOut = 1.25, kPan = 0.1;
+constexpr double kZoomIn = 0.8, kZoomOut = 1.25;
 
 Commands file_commands() {
   return {
@@ -46,12 +48,13 @@ Commands file_commands() {
 Commands view_commands() {
   Commands table = {
       {"view.back", "Back", "Alt+Left Backspace", "Show the part of the plan that was in view before.",
-       [](W& w) { w.session().view_back(); }},
-      {"view.forward", "Forward", "Alt+Right", "Undo one step back in the views.", [](W& w) { w.session().view_forward(); }},
-      {"view.fit-all", "Fit all", "H", "Show the whole plan.", [](W& w) { w.session().fit_all(); }, true},
+       [](W& w) { w.move_view(ViewMove::back); }},
+      {"view.forward", "Forward", "Alt+Right", "Undo one step back in the views.",
+       [](W& w) { w.move_view(ViewMove::forward); }},
+      {"view.fit-all", "Fit all", "H", "Show the whole plan.", [](W& w) { w.move_view(ViewMove::fit_all); }, true},
       {"view.fit-selection", "Centre, then fit selection", "F",
        "Move the selected value to the centre; again: zoom so that it fills the view.",
-       [](W& w) { w.session().fit_selection(); }},
+       [](W& w) { w.move_view(ViewMove::fit_selection); }},
       {"view.clear-selection", "Clear selection", "Esc",
        "Select nothing; the details then show the whole plan. While a file is opened or a replay measured: cancel that.",
        [](W& w) {
@@ -62,19 +65,19 @@ Commands view_commands() {
     table.push_back({id, title, keys, help, run, group, true});
   };
   move(
-      "view.zoom-in", "Zoom in", "W + =", "Show a shorter time, around the cursor.", [](W& w) { w.session().zoom(kZoomIn, 1); },
-      true);
+      "view.zoom-in", "Zoom in", "W + =", "Show a shorter time, around the cursor.",
+      [](W& w) { w.move_view(ViewMove::zoom_in); }, true);
   move("view.zoom-out", "Zoom out", "S -", "Show a longer time, around the cursor.",
-       [](W& w) { w.session().zoom(kZoomOut, 1); });
+       [](W& w) { w.move_view(ViewMove::zoom_out); });
   move("view.zoom-addresses-in", "Zoom addresses in", "Shift+W", "Show fewer addresses.",
        [](W& w) { w.session().zoom(1, kZoomIn); });
   move("view.zoom-addresses-out", "Zoom addresses out", "Shift+S", "Show more addresses.",
        [](W& w) { w.session().zoom(1, kZoomOut); });
   move("view.earlier", "Earlier", "A Left", "Move towards the beginning of the schedule.",
-       [](W& w) { w.session().pan(-kPan, 0); });
-  move("view.later", "Later", "D Right", "Move towards the end of the schedule.", [](W& w) { w.session().pan(kPan, 0); });
-  move("view.higher", "Higher addresses", "Up", "Move towards higher addresses.", [](W& w) { w.session().pan(0, kPan); });
-  move("view.lower", "Lower addresses", "Down", "Move towards lower addresses.", [](W& w) { w.session().pan(0, -kPan); });
+       [](W& w) { w.move_view(ViewMove::left); });
+  move("view.later", "Later", "D Right", "Move towards the end of the schedule.", [](W& w) { w.move_view(ViewMove::right); });
+  move("view.higher", "Higher addresses", "Up", "Move towards higher addresses.", [](W& w) { w.move_view(ViewMove::up); });
+  move("view.lower", "Lower addresses", "Down", "Move towards lower addresses.", [](W& w) { w.move_view(ViewMove::down); });
   table.push_back({"view.minimap", "Minimap", "M",
                    "Show the whole plan in a corner of the memory plan, while only a part of it is in view.",
                    [](W& w) { w.toggle_minimap(); }, true, false, [](const W& w) { return w.minimap_is_on(); }});
@@ -235,6 +238,35 @@ Commands go_commands() {
   };
 }
 
+// What the graph shows. Each opens its panel first.
+Commands graph_commands() {
+  const auto on_graph = [](void (GraphPanel::*what)()) {
+    return [what](W& w) {
+      w.show_panel("graph");
+      (w.graph().*what)();
+    };
+  };
+  const auto step = [](int by) {
+    return [by](W& w) {
+      w.show_panel("graph");
+      w.graph().step_level(by);
+    };
+  };
+  return {
+      {"graph.find", "Find node or module…", "/", "Type letters of a value, an op or a module to show it in the graph.",
+       [](W& w) { show_node_search(w); }},
+      {"graph.reveal", "Show selection in the graph", "G", "Open the modules around the selected node in the graph.",
+       on_graph(&GraphPanel::reveal_selection)},
+      {"graph.toggle", "Open or close module", "O", "Open or close the module clicked last, or the one around the selection.",
+       on_graph(&GraphPanel::toggle), true},
+      {"graph.open-level", "Open one level", "L", "Open all closed modules that the graph shows.", step(1)},
+      {"graph.close-level", "Close one level", "Shift+L", "Close all modules of the graph in which no other is open.",
+       step(-1)},
+      {"graph.open-as-at-first", "Open as at first", "", "Open the modules that the graph opens by itself, and show it anew.",
+       on_graph(&GraphPanel::open_as_at_first)},
+  };
+}
+
 Commands bookmark_commands() {
   return {
       {"bookmark.add", "Add bookmark", "Ctrl+B", "Remember the part of the plan in view and the selection.",
@@ -253,7 +285,7 @@ Commands bookmark_commands() {
 Commands help_commands() {
   return {
       {"help.commands", "Command palette", "Ctrl+Shift+P", "Find a command by typing letters of its name.",
-       [](W& w) { show_palette(w); }},
+       [](W& w) { show_command_palette(w); }},
       {"help.keys", "Keys", "F1 ?", "List all commands, their keys and what they do.", [](W& w) { show_key_sheet(w); }},
   };
 }
@@ -263,8 +295,9 @@ Commands help_commands() {
 const std::vector<Command>& all_commands() {
   static const Commands commands = [] {
     Commands all;
-    for (Commands (*part)() : {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands,
-                               budget_commands, replay_commands, go_commands, bookmark_commands, help_commands}) {
+    for (Commands (*part)() :
+         {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands, budget_commands,
+          replay_commands, go_commands, graph_commands, bookmark_commands, help_commands}) {
       Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

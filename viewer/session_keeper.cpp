@@ -1,6 +1,7 @@
 // Restores and writes the session of the open file; see session_keeper.h. bookmark_commands.cpp has its bookmarks.
 #include <tapedeck/viewer/session_keeper.h>
 
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/panels/table_state.h>
 #include <tapedeck/viewer/saved/fit_session.h>
 #include <tapedeck/viewer/saved/saved_place.h>
@@ -118,6 +119,7 @@ SavedSession SessionKeeper::now() const {
   saved.range = pending_ ? pending_->range : session.range();
   saved.bookmarks = bookmarks_.all();
   saved.tables = tables();
+  if (const OpenModules& open = window_.graph().open_modules()) saved.open_modules.emplace(open->begin(), open->end());
   saved.layout = window_.saveState().toBase64().toStdString();
   return saved;
 }
@@ -129,6 +131,8 @@ void SessionKeeper::enter(FoundSession found, std::string plan_mark) {
   bookmarks_ = Bookmarks(found.saved ? found.saved->bookmarks : std::vector<Bookmark>());
   if (found.saved) {
     restore_tables(found.saved->tables);
+    if (const auto& open = found.saved->open_modules)
+      window_.graph().set_open_modules(std::set<std::string>(open->begin(), open->end()));
     window_.place_panels(layout_if_signed(found.saved->layout));
     pending_ = Pending{found.saved->place, found.saved->range};
   }

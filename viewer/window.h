@@ -39,6 +39,7 @@ class QProgressBar;
 
 namespace tapedeck::viewer {
 
+class GraphPanel;
 class SessionKeeper;
 
 // The window. Only the UI thread may use it.
@@ -102,7 +103,8 @@ class MainWindow : public QMainWindow, public Observer {
   void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
   void toggle_panel(const std::string& name);  // hides it if it can be seen; the panel in the centre gets the focus
   bool panel_is_open(const std::string& name) const;
-  void step_panel(int by);  // gives the focus to a panel further in the table, of those that can be seen
+  void step_panel(int by);        // gives the focus to a panel further in the table, of those that can be seen
+  void move_view(ViewMove move);  // of the picture that has the focus and a view of its own, else of the session
   void set_look(const Look& look);
   void set_colour_by(ColourBy by);
   void set_time_unit(TimeUnit unit);
@@ -120,6 +122,7 @@ class MainWindow : public QMainWindow, public Observer {
   TablePanel& nodes() { return table("nodes"); }
   DetailsPanel& details() { return as<DetailsPanel>("details"); }
   TablePanel& decisions() { return table("decisions"); }
+  GraphPanel& graph() const;
   TradeoffPanel& tradeoff() { return as<TradeoffPanel>("tradeoff"); }
   RecomputePanel& recompute() { return as<RecomputePanel>("recompute"); }
   Canvas& memory_canvas() { return *panel("memory").canvas; }

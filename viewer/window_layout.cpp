@@ -10,6 +10,7 @@
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
 
@@ -184,6 +185,36 @@ void MainWindow::step_panel(int by) {
   const auto count = std::ssize(seen);
   const auto from = at != seen.end() ? at - seen.begin() : by > 0 ? count - 1 : 0;
   first_with_keys(seen[static_cast<std::size_t>((from + by + count) % count)])->setFocus(Qt::ShortcutFocusReason);
+}
+
+GraphPanel& MainWindow::graph() const { return as<GraphPanel>("graph"); }
+
+void MainWindow::move_view(ViewMove move) {
+  constexpr double kZoomIn = 0.8, kZoomOut = 1.25, kPan = 0.1;
+  for (const OpenPanel& open : panels_)
+    if (open.picture && has_focus(*open.widget) && open.picture->move_view(move)) return;
+  switch (move) {
+    case ViewMove::back:
+      return session_.view_back();
+    case ViewMove::forward:
+      return session_.view_forward();
+    case ViewMove::fit_all:
+      return session_.fit_all();
+    case ViewMove::fit_selection:
+      return session_.fit_selection();
+    case ViewMove::zoom_in:
+      return session_.zoom(kZoomIn, 1);
+    case ViewMove::zoom_out:
+      return session_.zoom(kZoomOut, 1);
+    case ViewMove::left:
+      return session_.pan(-kPan, 0);
+    case ViewMove::right:
+      return session_.pan(kPan, 0);
+    case ViewMove::up:
+      return session_.pan(0, kPan);
+    case ViewMove::down:
+      return session_.pan(0, -kPan);
+  }
 }
 
 void MainWindow::set_look(const Look& look) {

@@ -5,18 +5,22 @@
 //   QT_QPA_PLATFORM=offscreen viewer_bench --large FILE...     # does not wait for final plans
 //   QT_QPA_PLATFORM=offscreen viewer_bench --large 25000       # a training step of so many layers: 100,001 nodes
 //   QT_QPA_PLATFORM=offscreen viewer_bench --frames FILE.tape  # the file holds its plan; nothing works in the background
+//   QT_QPA_PLATFORM=offscreen viewer_bench --graph 25000       # the layout of the graph, and frames while it is moved
 //
 // --frames counts the time of the UI thread itself, too, so that other programs on the machine hardly change the numbers.
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/tests/viewer/plans.h>
 #include <tapedeck/tests/viewer/watchdog.h>
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/graph/graph_layout.h>
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtCore/QElapsedTimer>
 #include <QtCore/QTemporaryDir>
 #include <QtGui/QMouseEvent>
 #include <QtWidgets/QApplication>
+#include <QtWidgets/QDockWidget>
 #include <QtWidgets/QSlider>
 
 #include <algorithm>
@@ -26,6 +30,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -232,6 +237,69 @@ int run_large(char** files) {
   return 0;
 }
 
+// The work of the UI thread, in milliseconds, in a frame while the picture of the graph is moved, in a window of its own.
+double graph_pan(MainWindow& window) {
+  Canvas& canvas = *window.panel("graph").canvas;
+  std::vector<FrameTime> times;
+  for (int i = 0; i < 40; ++i) {
+    times.push_back(timed([&] {
+      window.graph().move_view(i < 20 ? ViewMove::down : ViewMove::up);
+      canvas.repaint();
+    }));
+    spin_until([&] { return canvas.settled(); });
+  }
+  return median(times).work;
+}
+
+void measure_graph(const char* name) {
+  const LargeFile file(name);
+  ShownWindow measured(false);
+  MainWindow& window = measured.window;
+  open_file(window, file.path().c_str());
+  const Graph& graph = window.session().model()->graph();
+  const auto nodes = static_cast<std::size_t>(graph.node_count());
+  const double before = Watchdog::thread_ms();
+  const ModuleTree tree(graph, std::vector<std::int64_t>(nodes, 64), std::vector<double>(nodes, 1));
+  const double tree_ms = Watchdog::thread_ms() - before;
+  double layout_ms[2];
+  std::size_t boxes = 0, edges = 0;
+  for (const bool all : {false, true}) {
+    const std::vector<char> open = all ? std::vector<char>(tree.modules().size(), 1) : open_at_first(tree);
+    const double start = Watchdog::thread_ms();
+    const GraphLayout layout = lay_out_graph(graph, tree, open);
+    layout_ms[all] = Watchdog::thread_ms() - start;
+    boxes = layout.boxes.size();
+    edges = layout.edges.size();
+  }
+  window.show_panel("graph");
+  QWidget& dock = *window.panel("graph").canvas->parentWidget();
+  static_cast<QDockWidget&>(dock).setFloating(true);
+  dock.resize(1600, 900);
+  const auto shown = [&] { return window.graph().settled() && window.panel("graph").canvas->settled(); };
+  spin_until(shown);
+  const double first_pan = graph_pan(window);
+  std::set<std::string> paths;
+  for (ModuleId m = 1; m < static_cast<ModuleId>(tree.modules().size()); ++m) paths.insert(tree.path(m));
+  window.graph().set_open_modules(paths);
+  spin_until(shown);
+  window.graph().move_view(ViewMove::fit_all);
+  spin_until(shown);
+  const double all_pan = graph_pan(window);
+  while (window.graph().view().scale() < 0.1) window.graph().move_view(ViewMove::zoom_in);
+  spin_until(shown);
+  const double near_pan = graph_pan(window);
+  std::printf("%-28s %7d %8.0f %8.0f %8.0f %8zu %8zu %8.1f %8.1f %8.1f\n", name, graph.node_count(), tree_ms, layout_ms[0],
+              layout_ms[1], boxes, edges, first_pan, all_pan, near_pan);
+}
+
+int run_graph(char** files) {
+  std::printf("%-28s %7s %8s %8s %8s %8s %8s %8s %8s %8s\n", "file", "nodes", "tree", "layout", "all open", "boxes", "edges",
+              "pan", "all open", "nearer");
+  std::printf("%-28s %7s %8s %8s %8s %8s %8s %8s %8s %8s\n", "", "", "ms", "ms", "ms", "", "", "ms", "ms", "ms");
+  for (; *files != nullptr; ++files) measure_graph(*files);
+  return 0;
+}
+
 void measure(const char* path) {
   ShownWindow measured;
   QElapsedTimer& clock = measured.clock;
@@ -265,6 +333,7 @@ void print_head() {
 int run(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--large") == 0) return run_large(argv + 2);
   if (argc > 1 && std::strcmp(argv[1], "--frames") == 0) return run_frames(argv + 2);
+  if (argc > 1 && std::strcmp(argv[1], "--graph") == 0) return run_graph(argv + 2);
   print_head();
   for (int i = 1; i < argc; ++i) measure(argv[i]);
   return 0;

@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/command_palette.h>
 #include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/options.h>
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/session_keeper.h>
 
@@ -93,6 +94,9 @@ class CommandWindow : public Window {
     for (const auto* dialog : window.findChildren<QDialog*>())
       if (dialog->isVisible()) text += " dialog " + dialog->windowTitle().toStdString();
     if (open_palette(window) != nullptr) text += " palette";
+    text += " graph";
+    if (const OpenModules& open = window.graph().open_modules())
+      for (const std::string& path : *open) text += " " + path;
     text += session.measuring() ? " measuring" : "";
     text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
@@ -127,6 +131,18 @@ void add_bookmark_elsewhere(MainWindow& window) {
   window.session().select_node(2);
   window.keeper().add_bookmark();
   window.session().select_node(9);
+}
+
+void show_graph(MainWindow& window) {
+  window.graph().set_open_modules(std::nullopt);
+  window.show_panel("graph");
+  EXPECT_TRUE(spin_until([&] { return window.graph().settled(); }));
+}
+
+void show_graph_with_an_open_module(MainWindow& window) {
+  window.graph().set_open_modules(std::set<std::string>{"layer3"});
+  window.show_panel("graph");
+  EXPECT_TRUE(spin_until([&] { return window.graph().settled(); }));
 }
 
 // What must be so before a command, for the commands that would else find nothing to do.
@@ -169,6 +185,11 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
          measured.set_points({MeasuredPoint{}});
          w.session().set_measurements(measured);
        }},
+      {"graph.reveal", show_graph},
+      {"graph.toggle", show_graph},
+      {"graph.open-level", show_graph},
+      {"graph.close-level", show_graph_with_an_open_module},
+      {"graph.open-as-at-first", show_graph_with_an_open_module},
       {"go.producer", [](MainWindow& w) { w.session().select_node(3); }},
       {"file.save-session", [](MainWindow& w) { w.keeper().forget(); }},
       {"file.forget-session", [](MainWindow& w) { w.keeper().save(); }},

@@ -86,7 +86,7 @@ class Golden : public testing::Test {
 TEST_F(Golden, EveryPanelInDarkAndLightAndThePicturesWithHighContrast) {
   for (const Theme theme : {Theme::dark, Theme::light})
     for (const Panel& panel : all_panels()) expect_golden(panel.name, theme);
-  for (const char* panel : {"memory", "curve", "tradeoff"}) expect_golden(panel, Theme::high_contrast);
+  for (const char* panel : {"memory", "curve", "tradeoff", "graph"}) expect_golden(panel, Theme::high_contrast);
 }
 
 TEST_F(Golden, TheBoxOfARange) {

@@ -1,5 +1,7 @@
 #include <tapedeck/viewer/model/measured_csv.h>
 
+#include <tapedeck/viewer/words/format.h>
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,13 +10,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
 
 // "planned,measured,deviation"; the last two are empty without a measurement.
 std::string compared(double planned, std::optional<double> measured) {
@@ -32,7 +27,7 @@ std::string node_line(const PlanModel& model, NodeId n, std::optional<std::int64
   const auto i = static_cast<std::size_t>(n);
   const Node& node = model.graph().nodes[i];
   const std::string value = node.n_outputs > 0 ? model.name_of(node.first_output) : "";
-  return fmt::format("node,{},{},{},{},{}\n", n, quoted(node.op->name), quoted(value), compared(model.curve()[i], live),
+  return fmt::format("node,{},{},{},{},{}\n", n, csv_field(node.op->name), csv_field(value), compared(model.curve()[i], live),
                      compared(model.values().node_us(n), us));
 }
 

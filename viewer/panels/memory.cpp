@@ -15,17 +15,6 @@ namespace {
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
-// Draws diagonal stripes, so that recomputed values differ from others by more than colour.
-void hatch(ImVec2 low, ImVec2 high, Colour colour) {
-  list()->PushClipRect(low, high, true);
-  const float h = high.y - low.y;
-  const float phase = std::fmod(low.x + low.y, 8.0f);  // aligns the stripes of neighbouring rectangles
-  int stripes = 0;
-  for (float x = low.x - h - phase; x < high.x && stripes < 400; x += 8, ++stripes)
-    list()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
-  list()->PopClipRect();
-}
-
 }  // namespace
 
 void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
@@ -56,7 +45,7 @@ void MemoryPlot::draw_rect(const PlanModel& model, const PlanColours& colours, c
   list()->AddRectFilled(low, high, to_imgui(shaded(colour, 0.55)));
   const ImVec2 inner_low(low.x, low.y + pixel), inner_high(high.x - pixel, high.y);
   list()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
-  if (rect.role == RoleClass::recomputed) hatch(inner_low, inner_high, colour);
+  if (rect.role == RoleClass::recomputed) draw_hatch(inner_low, inner_high, colour);
   if (h < 12 || w < 20 || r.count > 1 || rect.value == kNone) return;
   const std::string name = model.name_of(rect.value);
   const float wide = text_width(TextSize::small, name);

@@ -2,6 +2,7 @@
 
 #include <tapedeck/viewer/panels/curve.h>
 #include <tapedeck/viewer/panels/details.h>
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/recompute.h>
 #include <tapedeck/viewer/panels/table.h>
@@ -36,6 +37,7 @@ const std::vector<Panel>& all_panels() {
       {"nodes", "Nodes", PanelPlace::beside, 540, 430, nullptr, table<TableId::nodes>},
       {"values", "Values", PanelPlace::behind, 0, 0, nullptr, table<TableId::values>},
       {"parameters", "Parameters", PanelPlace::behind, 0, 0, nullptr, table<TableId::parameters>},
+      {"graph", "Graph", PanelPlace::behind, 0, 0, picture<GraphPanel>, nullptr},
       {"details", "Details", PanelPlace::beside, 540, 370, nullptr, widget<DetailsPanel>},
       {"recompute", "Recompute", PanelPlace::behind, 0, 0, nullptr, widget<RecomputePanel>},
       {"decisions", "Decisions", PanelPlace::behind, 0, 0, nullptr, table<TableId::decisions>},

@@ -114,6 +114,16 @@ void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour c
   draw_text(TextSize::small, left + 4, top + 2, colour, text);
 }
 
+void draw_hatch(const ImVec2& low, const ImVec2& high, Colour colour) {
+  list()->PushClipRect(low, high, true);
+  const float h = high.y - low.y;
+  const float phase = std::fmod(low.x + low.y, 8.0f);  // aligns the stripes of neighbouring rectangles
+  int stripes = 0;
+  for (float x = low.x - h - phase; x < high.x && stripes < 400; x += 8, ++stripes)
+    list()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
+  list()->PopClipRect();
+}
+
 void draw_plot_ground(const Plot& plot) {
   list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kPlot));
 }

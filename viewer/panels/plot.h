@@ -6,6 +6,7 @@
 #include <tapedeck/viewer/plan/level_of_detail.h>
 #include <tapedeck/viewer/words/format.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +51,9 @@ void draw_text_cut(TextSize size, float x, float y, float width, Colour colour, 
 bool draw_button(float x, float y, const std::string& text);
 // Draws text on a dark plate, moved inside the plot. (x, y) is the upper left corner of the plate, or the upper right corner.
 void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour colour, const std::string& text);
+
+// Draws diagonal stripes, so that recomputed values differ from others by more than colour.
+void draw_hatch(const ImVec2& low, const ImVec2& high, Colour colour);
 
 void draw_plot_ground(const Plot& plot);
 // The unit of all bytes in the pictures of a plan. It does not change with the budget.
@@ -117,6 +121,20 @@ struct BudgetHandle {
   bool held_ = false;
 };
 
+// What keys do to the view of a picture.
+enum class ViewMove : std::uint8_t {
+  back,
+  forward,
+  fit_all,
+  fit_selection,
+  zoom_in,
+  zoom_out,
+  left,
+  right,
+  up,
+  down,
+};
+
 // A panel that is a picture. Each of the four callbacks asks for a new frame.
 class PicturePanel : public Picture, public Observer {
  public:
@@ -130,6 +148,8 @@ class PicturePanel : public Picture, public Observer {
   virtual void finish() {}
   // Ends work of the panel in the background: no thread calls `wake` any more. The window calls it before the canvas goes.
   virtual void stop() {}
+  // Moves the view of a picture that has one of its own; false: the picture shows the view of the session.
+  virtual bool move_view(ViewMove) { return false; }
   // Writes the numbers of the picture as CSV. Throws FileError; UsageError if the picture has none.
   virtual void write_csv(const std::string& path);
 

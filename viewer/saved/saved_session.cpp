@@ -211,6 +211,10 @@ constexpr MemberReader kMembers[] = {
     {"range", [](const JsonValue& v, SavedSession* s) { s->range = read_nodes(v); }},
     {"bookmarks", [](const JsonValue& v, SavedSession* s) { s->bookmarks = list_of(v, read_bookmark); }},
     {"tables", [](const JsonValue& v, SavedSession* s) { s->tables = list_of(v, read_table); }},
+    {"open_modules",
+     [](const JsonValue& v, SavedSession* s) {
+       s->open_modules = list_of<std::string>(v, [](const JsonValue& path) { return text_of(path); });
+     }},
     {"layout", [](const JsonValue& v, SavedSession* s) { s->layout = read_layout(v); }},
 };
 
@@ -239,6 +243,11 @@ std::string session_text(const SavedSession& session) {
     json.line().key("range").open('[').value(session.range.first).value(session.range.last).close(']');
   write(json.line().key("bookmarks"), session.bookmarks);
   write(json.line().key("tables"), session.tables);
+  if (session.open_modules && session.open_modules->size() <= kMostItems) {
+    json.line().key("open_modules").open('[');
+    for (const std::string& path : *session.open_modules) json.value(path);
+    json.close(']');
+  }
   json.line().key("layout").value(session.layout).close('}');
   return json.take() + "\n";
 }

@@ -77,6 +77,8 @@ struct SavedSession {
   NodeRange range;  // the marked nodes
   std::vector<Bookmark> bookmarks;
   std::vector<SavedTable> tables;
+  std::optional<std::vector<std::string>>
+      open_modules;    // of the graph, by their paths; none: as the graph opens them by itself
   std::string layout;  // of the panels, in base64, as the window writes it; no part of it is checked here
 
   bool operator==(const SavedSession&) const = default;

@@ -118,6 +118,13 @@ std::string ByteUnit::text(std::int64_t count) const {
 
 std::string percent(double ratio) { return printf_number("%.1f %%", ratio * 100); }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
 std::string human_us(double us) {
   if (us < 1000) return printf_number("%.1f us", us);
   if (us < 1e6) return printf_number("%.2f ms", us / 1e3);

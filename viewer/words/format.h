@@ -28,6 +28,8 @@ struct ByteUnit {
 std::string percent(double ratio);  // 0.634 -> "63.4 %"
 std::string human_us(double us);    // "12.5 us", "3.1 ms", "2.0 s"
 
+std::string csv_field(const std::string& text);  // of a line of CSV: in quotes if it has a comma, a quote or a line end
+
 // Parses "4096", "64MiB", "1.5GB" or "2 KiB". A bare number is bytes; KB MB GB TB are powers of 1000, KiB MiB GiB TiB powers of
 // 1024. Returns false for any other text.
 bool parse_bytes(std::string_view text, std::int64_t* bytes);

@@ -41,13 +41,6 @@ std::string counted(std::int64_t n, const TableLayout& layout) {
   return grouped(n) + " " + (n == 1 ? layout.one : layout.many);
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
-}
-
 std::int32_t found_at(const std::vector<std::int32_t>& index, std::int32_t at) {
   return at >= 0 && at < static_cast<std::int32_t>(index.size()) ? index[at] : kNone;
 }

@@ -39,6 +39,7 @@ SavedSession full_session() {
   session.bookmarks = {{"the peak, \u00e4", {PlanView{{0, 4}, {64, 128}}, "", 0, 12}}, {"all", {}}};
   session.tables = {{"nodes", "op:conv \"two words\"", "bytes", true, {{"op", 84.5, false}, {"node", 0, true}}},
                     {"values", "", "", false, {}}};
+  session.open_modules = std::vector<std::string>{"stage1.0", "block/3"};
   session.layout = "AAAA/wAAAAD9+w==";
   return session;
 }
@@ -122,6 +123,9 @@ TEST(SavedSession, AHostileTextIsAnErrorThatSaysWhere) {
       {with_member("\"tables\":\"nodes\""), "\"tables\""},
       {with_member("\"layout\":\"not base64!\""), "\"layout\": no base64"},
       {with_member("\"layout\":12"), "\"layout\""},
+      {with_member("\"open_modules\":\"fc1\""), "\"open_modules\""},
+      {with_member("\"open_modules\":[1]"), "\"open_modules\""},
+      {with_member("\"open_modules\":[\"" + long_name + "\"]"), "a text of 200000 bytes"},
       {with_member("\"layout\":\"" + long_name + "\""), "a text of 200000 bytes"},
       {std::string(kMostSessionBytes + 1, ' '), "too long"},
   };
