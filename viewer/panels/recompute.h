@@ -81,7 +81,7 @@ class RecomputePanel : public QWidget, public Observer {
     std::unique_ptr<PreparedSearch> search;
   };
   std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
-  BackgroundTask task_{BackgroundTask::Pace::gives_way};  // the last member: its destructor joins the thread first
+  BackgroundTask task_;  // the last member: its destructor joins the thread first
 };
 
 }  // namespace tapedeck::viewer
