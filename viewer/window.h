@@ -15,6 +15,7 @@
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/panels/recompute.h>
 #include <tapedeck/viewer/panels/table.h>
+#include <tapedeck/viewer/panels/text.h>
 #include <tapedeck/viewer/panels/tradeoff.h>
 #include <tapedeck/viewer/planning/document_loader.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
@@ -121,6 +122,8 @@ class MainWindow : public QMainWindow, public Observer {
   DetailsPanel& details() { return as<DetailsPanel>("details"); }
   TablePanel& decisions() { return table("decisions"); }
   TradeoffPanel& tradeoff() { return as<TradeoffPanel>("tradeoff"); }
+  TextPanel& text() { return as<TextPanel>("text"); }
+  const TextPanel& text() const { return as<TextPanel>("text"); }
   RecomputePanel& recompute() { return as<RecomputePanel>("recompute"); }
   Canvas& memory_canvas() { return *panel("memory").canvas; }
   Canvas& curve_canvas() { return *panel("curve").canvas; }

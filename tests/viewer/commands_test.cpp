@@ -93,6 +93,8 @@ class CommandWindow : public Window {
     for (const auto* dialog : window.findChildren<QDialog*>())
       if (dialog->isVisible()) text += " dialog " + dialog->windowTitle().toStdString();
     if (open_palette(window) != nullptr) text += " palette";
+    text += window.text().shows_changes() ? " changes" : "";
+    text += " row " + std::to_string(window.text().code().current_row());
     text += session.measuring() ? " measuring" : "";
     text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
@@ -127,6 +129,14 @@ void add_bookmark_elsewhere(MainWindow& window) {
   window.session().select_node(2);
   window.keeper().add_bookmark();
   window.session().select_node(9);
+}
+
+void show_first_change(MainWindow& window) {
+  window.show_panel("text");
+  EXPECT_TRUE(spin_until([&] { return window.text().settled(); }));
+  window.text().choose_step(static_cast<int>(window.text().texts().size()) - 1);
+  window.text().show_changes(true);
+  window.text().code().go_to_row(0);
 }
 
 // What must be so before a command, for the commands that would else find nothing to do.
@@ -176,6 +186,12 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
          Measurements measured;
          measured.set_points({MeasuredPoint{}});
          w.session().set_measurements(measured);
+       }},
+      {"go.next-change", show_first_change},
+      {"go.previous-change",
+       [](MainWindow& w) {
+         show_first_change(w);
+         w.text().code().go_to_row(w.text().code().rows().count() - 1);
        }},
       {"go.producer", [](MainWindow& w) { w.session().select_node(3); }},
       {"file.save-session", [](MainWindow& w) { w.keeper().forget(); }},
