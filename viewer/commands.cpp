@@ -85,6 +85,16 @@ Commands view_commands() {
                      w.text().show_changes(!w.text().shows_changes());
                    },
                    false, false, [](const W& w) { return w.text().shows_changes(); }});
+  table.push_back({"view.more-threads", "More threads in the schedule", "",
+                   "Show what the plan would do on one thread more, by the costs of the plan.",
+                   [](W& w) { w.schedule().set_threads(w.schedule().threads() + 1); }, true});
+  table.push_back({"view.fewer-threads", "Fewer threads in the schedule", "",
+                   "Show what the plan would do on one thread less, by the costs of the plan.",
+                   [](W& w) { w.schedule().set_threads(w.schedule().threads() - 1); }});
+  table.push_back({"view.schedule-measured", "Measured schedule", "",
+                   "Show the schedule that a replay of this plan had, if it was measured, or the planned one.",
+                   [](W& w) { w.schedule().show_measured(!w.schedule().shows_measured()); }, false, false,
+                   [](const W& w) { return w.schedule().shows_measured(); }});
   table.push_back(
       {"view.reset-layout", "Reset layout", "", "Put all panels where they were at first.", [](W& w) { w.reset_layout(); }});
   return table;

@@ -34,7 +34,7 @@ bool parse_scale(std::string text, double* scale) {
 }
 
 bool is_table(const std::string& panel) {
-  if (panel == "tradeoff" || panel == "curve" || panel == "text") return true;
+  if (panel == "tradeoff" || panel == "curve" || panel == "schedule" || panel == "text") return true;
   for (int id = 0; id < kTableCount; ++id)
     if (layout_of(static_cast<TableId>(id)).name == panel) return true;
   return false;
@@ -69,7 +69,8 @@ std::string usage_text() {
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
-         "  --export FILE.csv       write the table of --panel (curve, tradeoff, text, nodes, values, parameters, decisions) "
+         "  --export FILE.csv       write the table of --panel (curve, tradeoff, schedule, text, nodes, values, parameters, "
+         "decisions) "
          "and "
          "leave\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
@@ -189,7 +190,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
   if (!options->csv.empty() && !is_table(options->panel))
-    return fail("--export writes a table: add --panel curve, tradeoff, text, nodes, values, parameters or decisions");
+    return fail("--export writes a table: add --panel curve, tradeoff, schedule, text, nodes, values, parameters or decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))
     return fail("--export writes a .csv file, and " + options->csv + " ends otherwise");
   if (!options->profile.empty() && options->file.empty()) return fail("--profile needs a FILE whose plan it is compared with");

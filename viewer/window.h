@@ -14,6 +14,7 @@
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/panels/recompute.h>
+#include <tapedeck/viewer/panels/schedule.h>
 #include <tapedeck/viewer/panels/table.h>
 #include <tapedeck/viewer/panels/text.h>
 #include <tapedeck/viewer/panels/tradeoff.h>
@@ -122,6 +123,8 @@ class MainWindow : public QMainWindow, public Observer {
   DetailsPanel& details() { return as<DetailsPanel>("details"); }
   TablePanel& decisions() { return table("decisions"); }
   TradeoffPanel& tradeoff() { return as<TradeoffPanel>("tradeoff"); }
+  SchedulePanel& schedule() { return as<SchedulePanel>("schedule"); }
+  const SchedulePanel& schedule() const { return as<SchedulePanel>("schedule"); }
   TextPanel& text() { return as<TextPanel>("text"); }
   const TextPanel& text() const { return as<TextPanel>("text"); }
   RecomputePanel& recompute() { return as<RecomputePanel>("recompute"); }

@@ -94,6 +94,7 @@ class CommandWindow : public Window {
       if (dialog->isVisible()) text += " dialog " + dialog->windowTitle().toStdString();
     if (open_palette(window) != nullptr) text += " palette";
     text += window.text().shows_changes() ? " changes" : "";
+    text += " lanes " + std::to_string(window.schedule().threads()) + (window.schedule().shows_measured() ? " measured" : "");
     text += " row " + std::to_string(window.text().code().current_row());
     text += session.measuring() ? " measuring" : "";
     text += session.measurements().empty() ? "" : " measured";
@@ -187,6 +188,7 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
          measured.set_points({MeasuredPoint{}});
          w.session().set_measurements(measured);
        }},
+      {"view.fewer-threads", [](MainWindow& w) { w.schedule().set_threads(4); }},
       {"go.next-change", show_first_change},
       {"go.previous-change",
        [](MainWindow& w) {

@@ -4,6 +4,7 @@
 #include <tapedeck/viewer/panels/details.h>
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/recompute.h>
+#include <tapedeck/viewer/panels/schedule.h>
 #include <tapedeck/viewer/panels/table.h>
 #include <tapedeck/viewer/panels/text.h>
 #include <tapedeck/viewer/panels/tradeoff.h>
@@ -34,6 +35,7 @@ const std::vector<Panel>& all_panels() {
       {"memory", "Memory plan", PanelPlace::centre, 0, 0, picture<MemoryPanel>, nullptr},
       {"curve", "Live bytes", PanelPlace::below, 0, 270, picture<CurvePanel>, nullptr},
       {"tradeoff", "Tradeoff", PanelPlace::behind, 0, 0, picture<TradeoffPanel>, nullptr},
+      {"schedule", "Schedule", PanelPlace::behind, 0, 0, picture<SchedulePanel>, nullptr},
       {"text", "Text", PanelPlace::behind, 0, 0, nullptr, widget<TextPanel>},
       {"nodes", "Nodes", PanelPlace::beside, 540, 430, nullptr, table<TableId::nodes>},
       {"values", "Values", PanelPlace::behind, 0, 0, nullptr, table<TableId::values>},
