@@ -239,7 +239,7 @@ float SchedulePanel::draw_head(float width) {
                             (session_.document() != nullptr ? " · " + session_.document()->title() : "");
   draw_text_cut(TextSize::title, 12, 6, width - 260, colours::kText, title);
   const std::string source =
-      measured ? "one step of a replay"
+      measured ? "one step of a replay; who helps with a kernel is not measured"
                : "estimate: a simulated run by the costs of the plan (" + session_.model()->plan().costs + ")";
   draw_text_cut(TextSize::small, 12, 28, width - 24, colours::kText, schedule_summary(*schedule_) + " · " + source);
   if (is_under_mouse(12, 28, width - 24)) {
