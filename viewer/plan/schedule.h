@@ -20,7 +20,8 @@
 
 namespace tapedeck::viewer {
 
-// A node on a thread, or the start of a segment (kNone).
+// A node on a thread, or the start of a segment (node: kNone). Without a segment, the thread helps with the node, which another
+// thread runs.
 struct ScheduleBox {
   NodeId node = kNone;
   std::int32_t segment = kNone;
