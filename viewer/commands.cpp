@@ -81,6 +81,23 @@ Commands view_commands() {
   table.push_back({"view.minimap", "Minimap", "M",
                    "Show the whole plan in a corner of the memory plan, while only a part of it is in view.",
                    [](W& w) { w.toggle_minimap(); }, true, false, [](const W& w) { return w.minimap_is_on(); }});
+  table.push_back({"view.text-changes", "Changes in the text", "",
+                   "Show in the text of the graph only what the chosen step changed, or the whole text again.",
+                   [](W& w) {
+                     w.show_panel("text");
+                     w.text().show_changes(!w.text().shows_changes());
+                   },
+                   false, false, [](const W& w) { return w.text().shows_changes(); }});
+  table.push_back({"view.more-threads", "More threads in the schedule", "",
+                   "Show what the plan would do on one thread more, by the costs of the plan.",
+                   [](W& w) { w.schedule().set_threads(w.schedule().threads() + 1); }, true});
+  table.push_back({"view.fewer-threads", "Fewer threads in the schedule", "",
+                   "Show what the plan would do on one thread less, by the costs of the plan.",
+                   [](W& w) { w.schedule().set_threads(w.schedule().threads() - 1); }});
+  table.push_back({"view.schedule-measured", "Measured schedule", "",
+                   "Show the schedule that a replay of this plan had, if it was measured, or the planned one.",
+                   [](W& w) { w.schedule().show_measured(!w.schedule().shows_measured()); }, false, false,
+                   [](const W& w) { return w.schedule().shows_measured(); }});
   table.push_back(
       {"view.reset-layout", "Reset layout", "", "Put all panels where they were at first.", [](W& w) { w.reset_layout(); }});
   return table;
@@ -235,6 +252,21 @@ Commands go_commands() {
          w.nodes().filter()->setFocus();
        },
        true},
+      {"go.find-text", "Find in the text", "Ctrl+Shift+F", "Look for a text in the text of the graph.",
+       [](W& w) {
+         w.show_panel("text");
+         w.text().begin_find();
+       }},
+      {"go.next-change", "Next change of the text", "F8", "Show the next lines that the chosen step of the planner changed.",
+       [](W& w) {
+         w.show_panel("text");
+         w.text().go_to_change(1);
+       }},
+      {"go.previous-change", "Previous change of the text", "Shift+F8", "Show the changed lines of the text before.",
+       [](W& w) {
+         w.show_panel("text");
+         w.text().go_to_change(-1);
+       }},
   };
 }
 

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <string_view>
 
 namespace tapedeck::viewer {
 
@@ -34,7 +36,8 @@ bool parse_scale(std::string text, double* scale) {
 }
 
 bool is_table(const std::string& panel) {
-  if (panel == "tradeoff" || panel == "curve" || panel == "graph") return true;
+  static constexpr std::string_view kOthers[] = {"tradeoff", "curve", "graph", "schedule", "text"};
+  if (std::find(std::begin(kOthers), std::end(kOthers), panel) != std::end(kOthers)) return true;
   for (int id = 0; id < kTableCount; ++id)
     if (layout_of(static_cast<TableId>(id)).name == panel) return true;
   return false;
@@ -80,8 +83,8 @@ std::string usage_text() {
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
-         "  --export FILE.csv       write the table of --panel (curve, tradeoff, graph, nodes, values, parameters,\n"
-         "                          decisions) and leave\n"
+         "  --export FILE.csv       write the table of --panel (curve, tradeoff, graph, schedule, text, nodes, values,\n"
+         "                          parameters, decisions) and leave\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
          "  --session               begin as the session beside the file says, with --shot, --export and --run too\n"
          "  --no-session            neither read the session beside the file nor write one\n"
@@ -211,7 +214,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
   if (!options->csv.empty() && !is_table(options->panel))
-    return fail("--export writes a table: add --panel curve, tradeoff, graph, nodes, values, parameters or decisions");
+    return fail(
+        "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, nodes, values, parameters or decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))
     return fail("--export writes a .csv file, and " + options->csv + " ends otherwise");
   if (!options->profile.empty() && options->file.empty()) return fail("--profile needs a FILE whose plan it is compared with");

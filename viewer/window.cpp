@@ -285,12 +285,14 @@ void MainWindow::finish(const std::string& name) {
   if (open.picture) open.picture->finish();
   if (open.widget == &recompute()) recompute().finish();
   if (open.widget == &details()) details().finish();
+  if (open.widget == &text()) text().finish();
 }
 
 void MainWindow::write_csv(const std::string& name, const std::string& path) {
   const OpenPanel& open = panel(name);
   if (open.picture) return open.picture->write_csv(path);
   if (auto* table = dynamic_cast<TablePanel*>(open.widget)) return table->write_csv(path);
+  if (open.widget == &text()) return text().write_csv(path);
   throw UsageError("the panel " + name + " has no table of numbers");
 }
 

@@ -14,7 +14,9 @@
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/panels/recompute.h>
+#include <tapedeck/viewer/panels/schedule.h>
 #include <tapedeck/viewer/panels/table.h>
+#include <tapedeck/viewer/panels/text.h>
 #include <tapedeck/viewer/panels/tradeoff.h>
 #include <tapedeck/viewer/planning/document_loader.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
@@ -124,6 +126,10 @@ class MainWindow : public QMainWindow, public Observer {
   TablePanel& decisions() { return table("decisions"); }
   GraphPanel& graph() const;
   TradeoffPanel& tradeoff() { return as<TradeoffPanel>("tradeoff"); }
+  SchedulePanel& schedule() { return as<SchedulePanel>("schedule"); }
+  const SchedulePanel& schedule() const { return as<SchedulePanel>("schedule"); }
+  TextPanel& text() { return as<TextPanel>("text"); }
+  const TextPanel& text() const { return as<TextPanel>("text"); }
   RecomputePanel& recompute() { return as<RecomputePanel>("recompute"); }
   Canvas& memory_canvas() { return *panel("memory").canvas; }
   Canvas& curve_canvas() { return *panel("curve").canvas; }

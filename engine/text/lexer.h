@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <string>
@@ -29,13 +30,13 @@ struct Token {
 };
 
 // Whether the text is a name that needs no quotes: one or more of A-Z a-z 0-9 _ and '.'.
-bool is_plain_name(std::string_view text);
-bool is_number_name(std::string_view text);  // only digits: the form of values without names
+TAPEDECK_API bool is_plain_name(std::string_view text);
+TAPEDECK_API bool is_number_name(std::string_view text);  // only digits: the form of values without names
 
 // The text in quotes, with the escapes \" \\ \n \t \r \xHH. The result is printable and valid UTF-8.
 std::string quoted(std::string_view text);
 
-class Lexer {
+class TAPEDECK_API Lexer {
  public:
   Lexer(std::string_view text, const std::string& file);
 

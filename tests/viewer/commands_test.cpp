@@ -97,6 +97,9 @@ class CommandWindow : public Window {
     text += " graph";
     if (const OpenModules& open = window.graph().open_modules())
       for (const std::string& path : *open) text += " " + path;
+    text += window.text().shows_changes() ? " changes" : "";
+    text += " lanes " + std::to_string(window.schedule().threads()) + (window.schedule().shows_measured() ? " measured" : "");
+    text += " row " + std::to_string(window.text().code().current_row());
     text += session.measuring() ? " measuring" : "";
     text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
@@ -145,6 +148,14 @@ void show_graph_with_an_open_module(MainWindow& window) {
   EXPECT_TRUE(spin_until([&] { return window.graph().settled(); }));
 }
 
+void show_first_change(MainWindow& window) {
+  window.show_panel("text");
+  EXPECT_TRUE(spin_until([&] { return window.text().settled(); }));
+  window.text().choose_step(static_cast<int>(window.text().texts().size()) - 1);
+  window.text().show_changes(true);
+  window.text().code().go_to_row(0);
+}
+
 // What must be so before a command, for the commands that would else find nothing to do.
 std::map<std::string, std::function<void(MainWindow&)>> preparations() {
   return {
@@ -190,6 +201,13 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
       {"graph.open-level", show_graph},
       {"graph.close-level", show_graph_with_an_open_module},
       {"graph.open-as-at-first", show_graph_with_an_open_module},
+      {"view.fewer-threads", [](MainWindow& w) { w.schedule().set_threads(4); }},
+      {"go.next-change", show_first_change},
+      {"go.previous-change",
+       [](MainWindow& w) {
+         show_first_change(w);
+         w.text().code().go_to_row(w.text().code().rows().count() - 1);
+       }},
       {"go.producer", [](MainWindow& w) { w.session().select_node(3); }},
       {"file.save-session", [](MainWindow& w) { w.keeper().forget(); }},
       {"file.forget-session", [](MainWindow& w) { w.keeper().save(); }},

@@ -33,10 +33,11 @@ struct MeasuredRun {
   // Of the plan that ran; a profile does not know it.
   std::uint64_t plan = 0;  // PlanModel::serial(); 0: not known
   std::int64_t planned_peak_bytes = -1;
-  double planned_us = 0;           // by the cost model
-  std::vector<std::int64_t> live;  // by node: the most bytes held while it ran; -1: the replay had no call for it
-  std::int64_t most_live = 0;      // at any time of a step
-  std::vector<double> node_us;     // by node: the median; NaN: no call
+  double planned_us = 0;                     // by the cost model
+  std::vector<std::int64_t> live;            // by node: the most bytes held while it ran; -1: the replay had no call for it
+  std::int64_t most_live = 0;                // at any time of a step
+  std::vector<double> node_us;               // by node: the median; NaN: no call
+  std::shared_ptr<const Timeline> timeline;  // the fastest of the steps that were watched; null: of a profile
 };
 
 // By how much the measured number is above the planned one: 0.02 is 2 %. 0 if the planned one is not positive.

@@ -5,7 +5,9 @@
 #include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/recompute.h>
+#include <tapedeck/viewer/panels/schedule.h>
 #include <tapedeck/viewer/panels/table.h>
+#include <tapedeck/viewer/panels/text.h>
 #include <tapedeck/viewer/panels/tradeoff.h>
 
 namespace tapedeck::viewer {
@@ -34,6 +36,8 @@ const std::vector<Panel>& all_panels() {
       {"memory", "Memory plan", PanelPlace::centre, 0, 0, picture<MemoryPanel>, nullptr},
       {"curve", "Live bytes", PanelPlace::below, 0, 270, picture<CurvePanel>, nullptr},
       {"tradeoff", "Tradeoff", PanelPlace::behind, 0, 0, picture<TradeoffPanel>, nullptr},
+      {"schedule", "Schedule", PanelPlace::behind, 0, 0, picture<SchedulePanel>, nullptr},
+      {"text", "Text", PanelPlace::behind, 0, 0, nullptr, widget<TextPanel>},
       {"nodes", "Nodes", PanelPlace::beside, 540, 430, nullptr, table<TableId::nodes>},
       {"values", "Values", PanelPlace::behind, 0, 0, nullptr, table<TableId::values>},
       {"parameters", "Parameters", PanelPlace::behind, 0, 0, nullptr, table<TableId::parameters>},

@@ -41,6 +41,9 @@ struct Colours {
   Colour highlight, highlighted_text;  // a selected row
   // Lines in pictures: peak, budget, outlines of the hovered and the selected value, and what surrounds these outlines.
   Colour peak, budget, hover, select, outline;
+  // Words of graph text, and the grounds of its changed lines.
+  Colour word_op, word_type, word_number, word_string;
+  Colour added_ground, removed_ground, moved_ground;
   Colour measured;                 // what a replay measured, over what a plan says
   Colour problem, problem_ground;  // text that says what is wrong, and the ground of a box with such a text
   Colour phases[4];                // forward, backward, update, clones
@@ -76,6 +79,12 @@ inline constexpr const Colour &kPeak = detail::colours_in_use.peak, &kBudget = d
                               &kOutline = detail::colours_in_use.outline, &kMeasured = detail::colours_in_use.measured;
 inline constexpr const Colour &kProblem = detail::colours_in_use.problem,
                               &kProblemGround = detail::colours_in_use.problem_ground;
+inline constexpr const Colour &kWordOp = detail::colours_in_use.word_op, &kWordType = detail::colours_in_use.word_type,
+                              &kWordNumber = detail::colours_in_use.word_number,
+                              &kWordString = detail::colours_in_use.word_string;
+inline constexpr const Colour &kAddedGround = detail::colours_in_use.added_ground,
+                              &kRemovedGround = detail::colours_in_use.removed_ground,
+                              &kMovedGround = detail::colours_in_use.moved_ground;
 }  // namespace colours
 
 // Of the theme in use.

@@ -92,6 +92,14 @@ const std::vector<Explanation>& glossary() {
        "The microseconds of one run, measured: the median of the replays, without the reading of the clock. Views and parts "
        "that are already in place have no call to measure."},
       {"live", "The bytes that are alive while the node runs, those that are always there included."},
+      // ---- steps from the capture to the plan ----
+      {"text step",
+       "The steps in order: the captured graph, each pass of the planner, the plan. A click shows what a step "
+       "changed."},
+      {"text nodes", "How many nodes a step took away (-) or added (+). In the first row: the nodes of the captured graph."},
+      {"text live",
+       "By how much a step changed the most bytes that are alive at once, if nothing were computed in place: "
+       "less is won. In the first row: those of the captured graph."},
       // ---- columns of the other tables ----
       {"choice",
        "kept: its bytes stay until the last reader. recomputed: it runs more than once. elsewhere: it has no bytes of "

@@ -17,7 +17,6 @@ namespace tapedeck {
 namespace {
 
 constexpr double kShareOfDispatch = 0.02;  // of a segment's time, at most
-constexpr double kPieceUs = 20;            // of a parallel loop inside a kernel (kernels/parallel.h: grain_for)
 constexpr double kAsGood = 1.01;           // of the shortest makespan: fewer segments count for more
 constexpr double kWorthThreads = 0.95;     // of the serial time: a critical path above it leaves threads nothing to win
 
@@ -36,7 +35,7 @@ class Cutter {
     rule_.split_phases = options.split_phases;
     rule_.serial_us = std::accumulate(cost_.begin(), cost_.end(), 0.0);
     rule_.critical_path_us = critical_path(precedence_, cost_);
-    find_most_threads();
+    most_threads_ = most_threads_of(graph, cost_, options.threads);
   }
 
   Cut cut() {
@@ -75,16 +74,6 @@ class Cutter {
   }
 
   PieceRule piece_rule(double grain) const { return {rule_.least_us, grain, options_.split_phases}; }
-
-  // A kernel is split if each part is worth it.
-  void find_most_threads() {
-    for (NodeId n = 0; n < graph_.node_count(); ++n) {
-      const Node& node = graph_.nodes[n];
-      const double parts =
-          node.n_regions > 0 || node.op->is(kEffect) ? 1 : std::min(cost_[n] / kPieceUs, static_cast<double>(options_.threads));
-      most_threads_.push_back(std::max<std::int32_t>(1, static_cast<std::int32_t>(parts)));
-    }
-  }
 
   // From twice the least to the bound, not beyond what each thread's share of the work would be.
   std::vector<double> grains() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/planner/segments/simulated_schedule.h>
 
 #include <cstdint>
 #include <vector>
@@ -23,8 +24,12 @@ struct SimulatedRun {
 
 // A thread runs a segment's nodes in order; then the first segment this set free, else the one that has been free with the
 // lowest number. Threads with nothing to run help with kernels of `most_threads` (by node) above one, at less than full gain.
-// O(nodes x threads + edges log segments).
+// `slices`: gets all that the threads did, in the order of the ends. O(nodes x threads + edges log segments).
 SimulatedRun simulate(const std::vector<Segment>& segments, const std::vector<double>& node_cost,
-                      const std::vector<std::int32_t>& most_threads, const SimulatedMachine& machine);
+                      const std::vector<std::int32_t>& most_threads, const SimulatedMachine& machine,
+                      std::vector<SimulatedSlice>* slices = nullptr);
+
+// By node: how many threads its kernel is worth, at most `threads`. A kernel is split if each part is worth it.
+std::vector<std::int32_t> most_threads_of(const Graph& graph, const std::vector<double>& node_cost, std::int32_t threads);
 
 }  // namespace tapedeck

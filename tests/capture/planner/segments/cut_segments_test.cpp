@@ -13,6 +13,7 @@
 #include <tapedeck/capture/planner/segments/simulate_run.h>
 #include <tapedeck/capture/replay/executor.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -374,6 +375,18 @@ TEST(Simulate, ByHand) {
   EXPECT_LT(two.began[1], two.ended[0]);
   EXPECT_DOUBLE_EQ(simulate(three_segments(), cost, helped, {2, 1}).makespan_us, 1 + 20 + 1 + 40 / 1.8);
   EXPECT_DOUBLE_EQ(simulate(three_segments(), cost, alone, {8, 0}).makespan_us, 60);
+}
+
+TEST(Simulate, SlicesSayWhatEachThreadDid) {
+  std::vector<SimulatedSlice> slices;
+  const SimulatedRun run = simulate(three_segments(), {10, 20, 40}, {1, 1, 1}, {2, 1}, &slices);
+  std::string text;
+  for (const SimulatedSlice& s : slices)
+    text += fmt::format("{} of segment {} on {} from {} to {}; ", s.node, s.segment, s.thread, s.start_us, s.end_us);
+  EXPECT_EQ(text,
+            "-1 of segment 0 on 0 from 0 to 1; -1 of segment 1 on 1 from 0 to 1; 0 of segment 0 on 0 from 1 to 11; "
+            "1 of segment 1 on 1 from 1 to 21; -1 of segment 2 on 1 from 21 to 22; 2 of segment 2 on 1 from 22 to 62; ");
+  EXPECT_EQ(run.makespan_us, 62);
 }
 
 // ---- how the checker judges segments ----
