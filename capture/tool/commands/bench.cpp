@@ -209,6 +209,7 @@ class BenchRun {
     how.costs = choose_costs(options_.costs, file);
     if (file.plan) how.level = file.plan->level;
     if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;  // --chunk alone asks for nothing else
+    how.find_floor = false;  // a bench does not tell the floor, and the steps of programs do not look for it
     return make_plan(file.captured, how);
   }
 
