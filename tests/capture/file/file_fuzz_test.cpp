@@ -129,7 +129,11 @@ TapeFile full_tape(double budget) {
   return tape;
 }
 
+#ifdef TAPEDECK_SANITIZED
+constexpr unsigned kRounds = 5'000;  // this build is many times as slow, and its fuzzers try more
+#else
 constexpr unsigned kRounds = 20'000;
+#endif
 
 TEST(FileFuzz, RawDamageIsAlwaysFound) {
   const std::string bases[] = {saved(sample_tape()), saved(full_tape(100)), saved(sample_tape(85))};

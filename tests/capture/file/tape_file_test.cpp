@@ -171,9 +171,15 @@ TEST(TapeFile, IsASafetensorsFileWithAlignedData) {
   EXPECT_EQ(bytes.substr(53, 16), parsed.metadata.at("tapedeck.header_checksum"));
 }
 
+#ifdef TAPEDECK_SANITIZED
+constexpr std::size_t kBitStride = 7;  // this build is many times as slow; the release build flips every bit
+#else
+constexpr std::size_t kBitStride = 1;
+#endif
+
 TEST(TapeFile, EveryFlippedBitIsFound) {
   std::string bytes = saved(sample_tape(85));
-  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+  for (std::size_t bit = 0; bit < bytes.size() * 8; bit += kBitStride) {
     char& byte = bytes[bit / 8];
     byte = static_cast<char>(byte ^ (1 << bit % 8));
     EXPECT_THROW(read_tape(bytes_of(bytes), "t", Check::all), FileError) << "byte " << bit / 8 << ", bit " << bit % 8;

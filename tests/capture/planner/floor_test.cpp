@@ -58,14 +58,14 @@ bool expect_same_floor(const Graph& graph, unsigned seed, PlanOptions options) {
 
 TEST(Floor, DoesNotDependOnCosts) {
   int recomputing = 0;
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
     PlanOptions options;
     options.ordering = seed % 2 ? Ordering::recorded : Ordering::automatic;
     recomputing += expect_same_floor(test::there_and_back(seed), seed, options);
     recomputing += expect_same_floor(tangle(seed, 30), seed, options);
   }
-  EXPECT_GT(recomputing, 8);
+  EXPECT_GT(recomputing, 4);
 }
 
 // A plan without a budget does not look for cheap plans, and states the same floor.

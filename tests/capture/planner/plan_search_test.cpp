@@ -63,9 +63,9 @@ int expect_plans_as_alone(const Graph& graph, const PlanOptions& options, unsign
 }
 
 #ifdef TAPEDECK_SANITIZED
-constexpr unsigned kSeeds = 4;  // this build is several times as slow; the release build runs all seeds
+constexpr unsigned kSeeds = 2;  // this build is several times as slow; the release build runs all seeds
 #else
-constexpr unsigned kSeeds = 12;
+constexpr unsigned kSeeds = 8;
 #endif
 
 TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
@@ -74,11 +74,11 @@ TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
     recomputing += expect_plans_as_alone(test::RandomProgram(seed).graph(), {}, seed) +
                    expect_plans_as_alone(test::RandomGraph(seed).make(24), {}, seed);
   PlanOptions options;
-  for (unsigned seed = 0; seed < 2 * kSeeds; ++seed) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
     options.alignment = seed % 2 ? 1 : -1;
     recomputing += expect_plans_as_alone(test::there_and_back(seed), options, seed);
   }
-  EXPECT_GT(recomputing, static_cast<int>(5 * kSeeds));
+  EXPECT_GT(recomputing, static_cast<int>(3 * kSeeds));
 }
 
 // A draft is made in a fraction of the time: its plans keep their budgets and all rules, a larger budget costs no more, and its
@@ -146,7 +146,7 @@ TEST(PlanSearch, ADraftOfASmallGraphKnowsItsFloor) {
 }
 
 TEST(PlanSearch, AnswersForTheStrategiesThatAutoAsks) {
-  for (unsigned seed = 0; seed < 4; ++seed) {
+  for (unsigned seed = 0; seed < 2; ++seed) {
     const Graph graph = test::there_and_back(seed);
     PlanSearch search(graph);
     for (const char* name : {"none", "greedy", "search", "regions", "binomial", "echo", "mincut", "mirror", "sqrt"}) {

@@ -121,9 +121,10 @@ TEST(ZooVision, SqueezenetReplays) { expect_replay_is_eager("squeezenet", {.batc
 TEST(ZooVision, UnetReplays) { expect_replay_is_eager("unet", {.batch = 1, .image = 32, .width = 4}); }
 TEST(ZooVision, SegnetReplays) { expect_replay_is_eager("segnet", {.batch = 1, .image = 32, .width = 4}); }
 TEST(ZooVision, VitReplays) { expect_replay_is_eager("vit_b16", {.batch = 2, .image = 32, .layers = 2, .width = 128}); }
-// The net of 121 layers has 4,020 nodes in bf16, and its plan at the floor takes six seconds. DensenetReplays has such a plan.
+// Plans at the floor of the larger nets take seconds. Resnet18Replays and DensenetReplays have such plans.
 TEST(ZooVision, HalfPrecisionReplays) {
-  expect_replay_is_eager("resnet18", {.batch = 2, .image = 32, .width = 8, .dtype = "bf16", .optimizer = "adamw"});
+  expect_replay_is_eager("resnet18", {.batch = 2, .image = 32, .width = 8, .dtype = "bf16", .optimizer = "adamw"},
+                         Budget::none);
   expect_replay_is_eager("densenet121", {.batch = 2, .image = 32, .dtype = "bf16"}, Budget::none);
   expect_replay_is_eager("vit_b16", {.batch = 1, .image = 32, .layers = 1, .width = 64, .dtype = "f16"});
 }

@@ -37,6 +37,7 @@ Graph layers_beside_a_batch(int batch) {
 TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
   PlanOptions options;
   options.ordering = Ordering::recorded;
+  options.find_floor = false;
   const Graph before = layers_beside_a_batch(64), after = layers_beside_a_batch(500);
   Executor e(make_plan(before, options));
   const Executor wider = e.reshape({{"x", {DType::f32, {500}}}}, {.allow_up_sizing = true});
