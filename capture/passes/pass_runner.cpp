@@ -29,16 +29,16 @@ void verify_after(const char* name, const Graph& graph) {
   }
 }
 
-std::int64_t count_nodes(const Graph& graph) {
-  std::int64_t n = graph.node_count();
-  for (const Region& region : graph.regions) n += count_nodes(*region);
-  return n;
-}
-
 // Steps of the pipeline that are no passes of their own. All of them but `order` run even if they are disabled.
 bool is_step(const std::string& name) { return name == "name_values" || name == "order" || name == "rematerialize"; }
 
 }  // namespace
+
+std::int64_t nodes_with_regions(const Graph& graph) {
+  std::int64_t n = graph.node_count();
+  for (const Region& region : graph.regions) n += nodes_with_regions(*region);
+  return n;
+}
 
 PassRunner::PassRunner(PassOptions options, Looks looks)
     : options_(std::move(options)),
@@ -83,7 +83,7 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
   check_cancel();
   PassRecord record;
   record.name = name;
-  record.nodes_before = record.nodes_after = count_nodes(graph);
+  record.nodes_before = record.nodes_after = nodes_with_regions(graph);
   record.bytes_before = record.bytes_after = bytes_of(graph);
   if (need == Need::optional && disabled(name)) {
     record.skipped = true;
@@ -96,7 +96,7 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
   check_cancel();
   record.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (looks_ == Looks::at_each) verify_after(name, result);
-  record.nodes_after = count_nodes(result);
+  record.nodes_after = nodes_with_regions(result);
   record.bytes_after = bytes_of(result);
   if (!settings_.dump.empty()) {
     const std::string after = print(result);

@@ -19,6 +19,9 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// The number of nodes of a graph, those in its regions included.
+std::int64_t nodes_with_regions(const Graph& graph);
+
 struct PassRecord {
   std::string name;
   double ms = 0;

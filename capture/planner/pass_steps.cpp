@@ -6,21 +6,11 @@
 
 namespace tapedeck {
 
-namespace {
-
-std::int64_t count_nodes(const Graph& graph) {
-  std::int64_t n = graph.node_count();
-  for (const Region& region : graph.regions) n += count_nodes(*region);
-  return n;
-}
-
-}  // namespace
-
 void watch_pass_steps(const Graph& captured, OptimizationLevel level, Sharing sharing, const std::atomic<bool>* cancel,
                       const std::function<void(const PassStep&)>& seen) {
   PassRecord start;
   start.name = "captured";
-  start.nodes_before = start.nodes_after = count_nodes(captured);
+  start.nodes_before = start.nodes_after = nodes_with_regions(captured);
   start.bytes_before = start.bytes_after = live_peak(captured);
   seen({start, captured});
   PassRunner passes({.level = level}, Looks::at_each);
@@ -35,7 +25,7 @@ PassRecord planned_step(const PassRecord& last, const Plan& plan) {
   record.ms = plan.solve_ms;
   record.nodes_before = last.nodes_after;
   record.bytes_before = last.bytes_after;
-  record.nodes_after = count_nodes(plan.graph);
+  record.nodes_after = nodes_with_regions(plan.graph);
   record.bytes_after = live_peak(plan.graph);
   return record;
 }
