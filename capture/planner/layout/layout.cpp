@@ -229,6 +229,7 @@ class LayoutMaker {
     how.slack = placing.slack;
     how.first_fit_only = placing.first_fit_only;
     how.retries = placing.retries;
+    how.threads = 0;  // those of the planner's caller
     Offsets placed =
         times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size()), placing.chunk_bytes) : place(buffers, how);
     layout_.arena_bytes = placed.end;

@@ -17,6 +17,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace tapedeck {
 
@@ -182,6 +183,14 @@ void refuse_fixed(const std::vector<Tenant>& buffers) {
                        "has a fixed offset, which does not say in which of several arenas it lies");
 }
 
+template <class F>
+void search_on(int threads, F&& search) {
+  if (threads == 0)
+    search();
+  else
+    kernels::run_on_threads(threads, std::forward<F>(search));
+}
+
 // Placement in one arena. A placement at hints that ends too high (`kept`) is given up only if the search finds a lower end.
 class OneArena {
  public:
@@ -196,8 +205,7 @@ class OneArena {
     improver.report();
     // A placement at hints is searched further only if it ends above the capacity.
     const bool stays = best.at_hints && (options_.capacity < 0 || best.end <= options_.capacity);
-    if (!stays && searches() && improver.has_to_search())
-      kernels::run_on_threads(options_.threads, [&] { improver.improve(); });
+    if (!stays && searches() && improver.has_to_search()) search_on(options_.threads, [&] { improver.improve(); });
     if (kept_) return_to_hints(&best);
     Offsets result = to_offsets(p_, best, n_buffers);
     result.optimal = best.end <= improver.bound();
@@ -288,7 +296,7 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   if (options.chunk_bytes > 0) refuse_fixed(buffers);
   PlaceProblem p = make_problem(buffers);
   PlaceOptions how = options;
-  how.threads = std::clamp(options.threads, 1, kernels::hardware_threads());  // more threads would only wait for each other
+  if (how.threads != 0) how.threads = std::clamp(how.threads, 1, kernels::hardware_threads());  // more would only wait
   if (p.buffers.empty() && options.chunk_bytes <= 0) {
     Offsets nothing = to_offsets(p, {}, buffers.size());
     nothing.optimal = true;

@@ -59,7 +59,8 @@ struct PlaceOptions {
   std::vector<std::int64_t> start = {};
   // A part with more pairs of buffers alive together gets the ejection search only, no exact search. Each pair counts twice.
   std::int64_t most_pairs = std::int64_t{1} << 23;
-  // The number of search threads, at most the number of cores. More than 5,000 buffers are also placed greedily on them.
+  // The number of search threads, at most the number of cores. More than 5,000 buffers are also placed greedily on them. 0: the
+  // search runs its loops on the threads of the caller (kernels/parallel.h), and greedy placement uses one.
   int threads = 1;
   const std::atomic<bool>* cancel = nullptr;  // set to true: place() stops and returns the best placement so far
   // Called with the end of the greedy placement, then with each lower end, and the seconds since the start. One call at a time,
