@@ -6,6 +6,7 @@
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/node_search.h>
 #include <tapedeck/viewer/panels/graph.h>
+#include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/window.h>
 
@@ -218,11 +219,36 @@ Commands edit_commands() {
   };
 }
 
+// The transport of the inspector.
+Commands step_commands() {
+  const auto move = [](StepMove how) {
+    return [how](W& w) {
+      w.show_panel("inspector");
+      w.inspector().move(how);
+    };
+  };
+  return {
+      {"replay.play", "Play or pause", "F5",
+       "Run a step of the shown plan to its end in the inspector; while it runs, pause it behind a node.",
+       [](W& w) {
+         w.show_panel("inspector");
+         w.inspector().play_or_pause();
+       },
+       true},
+      {"replay.step", "Step", "F10", "Run the next node of the step, and show what it has made.", move(StepMove::next)},
+      {"replay.back", "Step back", "Shift+F10", "Take the last node of the step back.", move(StepMove::back)},
+      {"replay.to-selection", "Run to selection", "Ctrl+F10", "Run the step until the selected node has run, or go back to it.",
+       move(StepMove::to_node)},
+      {"replay.end", "End the step", "Shift+F5", "End the step of the inspector, and let go of its bytes.",
+       [](W& w) { w.inspector().end(); }},
+  };
+}
+
 Commands replay_commands() {
   return {
       {"replay.measure", "Measure this plan", "Ctrl+M",
        "Replay the shown plan some times, and draw what it held and how long it took beside what the plan says.",
-       [](W& w) { w.measure(); }},
+       [](W& w) { w.measure(); }, true},
       {"replay.measure-curve", "Measure the tradeoff", "Ctrl+Shift+M",
        "Replay plans of several budgets in turn, and draw their times in the panel Tradeoff.", [](W& w) { w.measure_curve(); }},
       {"replay.profile", "Take a profile…", "", "Take the times of a file that tapedeck replay --profile --save wrote.",
@@ -329,7 +355,7 @@ const std::vector<Command>& all_commands() {
     Commands all;
     for (Commands (*part)() :
          {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands, budget_commands,
-          replay_commands, go_commands, graph_commands, bookmark_commands, help_commands}) {
+          step_commands, replay_commands, go_commands, graph_commands, bookmark_commands, help_commands}) {
       Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

@@ -10,6 +10,7 @@
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/planning/default_source.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
@@ -286,6 +287,7 @@ void MainWindow::finish(const std::string& name) {
   if (open.widget == &recompute()) recompute().finish();
   if (open.widget == &details()) details().finish();
   if (open.widget == &text()) text().finish();
+  if (open.widget == &inspector()) inspector().finish();
 }
 
 void MainWindow::write_csv(const std::string& name, const std::string& path) {
@@ -329,6 +331,7 @@ void MainWindow::run(const std::vector<const Command*>& commands) {
     wait_for_plan();
     command->run(*this);
     wait_for_measuring();
+    inspector().finish();
   }
 }
 

@@ -42,6 +42,7 @@ class QProgressBar;
 namespace tapedeck::viewer {
 
 class GraphPanel;
+class InspectorPanel;
 class SessionKeeper;
 
 // The window. Only the UI thread may use it.
@@ -125,6 +126,7 @@ class MainWindow : public QMainWindow, public Observer {
   DetailsPanel& details() { return as<DetailsPanel>("details"); }
   TablePanel& decisions() { return table("decisions"); }
   GraphPanel& graph() const;
+  InspectorPanel& inspector() const;
   TradeoffPanel& tradeoff() { return as<TradeoffPanel>("tradeoff"); }
   SchedulePanel& schedule() { return as<SchedulePanel>("schedule"); }
   const SchedulePanel& schedule() const { return as<SchedulePanel>("schedule"); }

@@ -11,6 +11,7 @@
 
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/panels/graph.h>
+#include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
 
@@ -188,6 +189,7 @@ void MainWindow::step_panel(int by) {
 }
 
 GraphPanel& MainWindow::graph() const { return as<GraphPanel>("graph"); }
+InspectorPanel& MainWindow::inspector() const { return as<InspectorPanel>("inspector"); }
 
 void MainWindow::move_view(ViewMove move) {
   constexpr double kZoomIn = 0.8, kZoomOut = 1.25, kPan = 0.1;

@@ -6,6 +6,7 @@
 #include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/panels/graph.h>
+#include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/session_keeper.h>
 
@@ -100,6 +101,8 @@ class CommandWindow : public Window {
     text += window.text().shows_changes() ? " changes" : "";
     text += " lanes " + std::to_string(window.schedule().threads()) + (window.schedule().shows_measured() ? " measured" : "");
     text += " row " + std::to_string(window.text().code().current_row());
+    if (window.inspector().has_step()) text += " step " + std::to_string(window.inspector().at().done);
+    text += window.inspector().moves() ? " moves" : "";
     text += session.measuring() ? " measuring" : "";
     text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
@@ -146,6 +149,16 @@ void show_graph_with_an_open_module(MainWindow& window) {
   window.graph().set_open_modules(std::set<std::string>{"layer3"});
   window.show_panel("graph");
   EXPECT_TRUE(spin_until([&] { return window.graph().settled(); }));
+}
+
+void wait_for_step(MainWindow& window) {
+  EXPECT_TRUE(spin_until([&] { return window.inspector().settled(); }));
+}
+
+void take_a_step(MainWindow& window) {
+  wait_for_step(window);
+  window.inspector().move(StepMove::next);
+  wait_for_step(window);
 }
 
 void show_first_change(MainWindow& window) {
@@ -201,6 +214,14 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
       {"graph.open-level", show_graph},
       {"graph.close-level", show_graph_with_an_open_module},
       {"graph.open-as-at-first", show_graph_with_an_open_module},
+      {"replay.step", wait_for_step},
+      {"replay.to-selection",
+       [](MainWindow& w) {
+         w.session().select_node(3);
+         wait_for_step(w);
+       }},
+      {"replay.back", take_a_step},
+      {"replay.end", take_a_step},
       {"view.fewer-threads", [](MainWindow& w) { w.schedule().set_threads(4); }},
       {"go.next-change", show_first_change},
       {"go.previous-change",

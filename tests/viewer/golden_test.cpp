@@ -3,6 +3,7 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/export_picture.h>
+#include <tapedeck/viewer/panels/inspector.h>
 
 #include <QtGui/QFont>
 #include <QtGui/QImage>
@@ -28,6 +29,8 @@ class Golden : public testing::Test {
     const Graph& graph = window.session().model()->graph();
     for (ValueId v = 0; v < graph.value_count(); ++v)
       if (graph.value_name(v) == "h5") window.session().select_value(v);
+    window.inspector().move(StepMove::to_node);
+    window.inspector().finish();
   }
   void TearDown() override { apply_look(*qApp, {}); }
   // The panel alone, at one size, whatever the layout of the window is.

@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/panels/curve.h>
 #include <tapedeck/viewer/panels/details.h>
 #include <tapedeck/viewer/panels/graph.h>
+#include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/recompute.h>
 #include <tapedeck/viewer/panels/schedule.h>
@@ -44,6 +45,7 @@ const std::vector<Panel>& all_panels() {
       {"graph", "Graph", PanelPlace::behind, 0, 0, picture<GraphPanel>, nullptr},
       {"details", "Details", PanelPlace::beside, 540, 370, nullptr, widget<DetailsPanel>},
       {"recompute", "Recompute", PanelPlace::behind, 0, 0, nullptr, widget<RecomputePanel>},
+      {"inspector", "Inspector", PanelPlace::behind, 0, 0, nullptr, widget<InspectorPanel>},
       {"decisions", "Decisions", PanelPlace::behind, 0, 0, nullptr, table<TableId::decisions>},
   };
   return panels;
