@@ -14,6 +14,7 @@
 #include <QtWidgets/QCheckBox>
 #include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QLabel>
+#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QTextBrowser>
 #include <QtWidgets/QVBoxLayout>
@@ -71,6 +72,14 @@ void InspectorPanel::make_transport(QLayout* row) {
   end_ = make_button("End", "End the step and let go of its bytes (Shift+F5)");
   stops_at_nan_ = new QCheckBox(QStringLiteral("Stop at NaN"));
   stops_at_nan_->setToolTip(QStringLiteral("Pause behind the first node that makes a NaN"));
+  stops_at_ = new QLineEdit;
+  stops_at_->setPlaceholderText(QStringLiteral("Stop at: conv*"));
+  stops_at_->setAccessibleName(QStringLiteral("names to stop at"));
+  stops_at_->setToolTip(
+      QStringLiteral("Pause behind each node whose op, module or value has this name; * stands for any characters, ? for one"));
+  stops_at_->setClearButtonEnabled(true);
+  stops_at_->setMaximumWidth(160);
+  connect(stops_at_, &QLineEdit::returnPressed, this, guarded(this, [this] { move(StepMove::to_end); }));
   follows_ = new QCheckBox(QStringLiteral("Follow"));
   follows_->setToolTip(QStringLiteral("Select the node that has run last, in all panels; else the selected value stays"));
   follows_->setChecked(true);
@@ -78,7 +87,7 @@ void InspectorPanel::make_transport(QLayout* row) {
   connect(end_, &QPushButton::clicked, this, guarded(this, [this] { end(); }));
   for (const auto& [button, how] : {std::pair{back_, StepMove::back}, {next_, StepMove::next}, {to_node_, StepMove::to_node}})
     connect(button, &QPushButton::clicked, this, guarded(this, [this, how = how] { move(how); }));
-  for (QWidget* w : std::initializer_list<QWidget*>{play_, back_, next_, to_node_, end_, stops_at_nan_, follows_})
+  for (QWidget* w : std::initializer_list<QWidget*>{play_, back_, next_, to_node_, end_, stops_at_nan_, stops_at_, follows_})
     row->addWidget(w);
   static_cast<QHBoxLayout*>(row)->addStretch(1);
 }
@@ -127,7 +136,7 @@ void InspectorPanel::play_or_pause() {
 
 void InspectorPanel::request(StepMove how) {
   const Selection& selected = session_.selection();
-  const StepRequest wanted{how, selected.node, stops_at_nan_->isChecked(), selected.value};
+  const StepRequest wanted{how, selected.node, stops_at_nan_->isChecked(), stops_at_->text().toStdString(), selected.value};
   last_move_ = how;
   asked_value_ = selected.value;
   ended_.clear();

@@ -13,6 +13,7 @@
 
 class QCheckBox;
 class QLabel;
+class QLineEdit;
 class QPushButton;
 class QTextBrowser;
 
@@ -46,6 +47,7 @@ class InspectorPanel : public QWidget, public Observer {
   QPushButton& play_button() { return *play_; }
   QCheckBox& stops_at_nan() { return *stops_at_nan_; }
   QCheckBox& follows() { return *follows_; }
+  QLineEdit& stops_at() { return *stops_at_; }
 
  private:
   QPushButton* make_button(const char* text, const char* help);
@@ -62,6 +64,7 @@ class InspectorPanel : public QWidget, public Observer {
   Session& session_;
   QPushButton *play_ = nullptr, *back_ = nullptr, *next_ = nullptr, *to_node_ = nullptr, *end_ = nullptr;
   QCheckBox *stops_at_nan_ = nullptr, *follows_ = nullptr;
+  QLineEdit* stops_at_ = nullptr;
   QLabel* headline_ = nullptr;
   ValuePicture* picture_ = nullptr;
   QTextBrowser* card_ = nullptr;

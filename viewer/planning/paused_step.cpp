@@ -77,6 +77,7 @@ Breakpoints PausedStep::Run::breakpoints(const StepRequest& request) const {
   Breakpoints at{.nan = request.stops_at_nan, .pause = &pause};
   if (request.move == StepMove::to_node) at.nodes = {request.node};
   if (request.move == StepMove::next) at.nodes = order;
+  if (request.move != StepMove::next && !request.stops_at.empty()) at.names = {request.stops_at};
   return at;
 }
 

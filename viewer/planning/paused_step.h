@@ -27,6 +27,7 @@ struct StepRequest {
   StepMove move = StepMove::stay;
   NodeId node = kNone;        // of to_node: behind this one
   bool stops_at_nan = false;  // of to_node and to_end: also behind the first node that makes NaN
+  std::string stops_at = {};  // of the same: behind nodes whose op, module or result has a name that matches; empty: none
   ValueId value = kNone;      // that is looked at behind the move; kNone: none
 };
 

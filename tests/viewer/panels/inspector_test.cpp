@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <QtWidgets/QCheckBox>
 #include <QtWidgets/QLabel>
+#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QTextBrowser>
 
@@ -160,6 +161,21 @@ TEST_F(InspectorWindow, StopsAtTheFirstNaN) {
   EXPECT_EQ(panel().at().stop.reason, StopReason::not_finite);
   EXPECT_TRUE(panel().headline().text().contains(QStringLiteral("Stopped at a NaN")));
   EXPECT_EQ(seen().statistics.nan, 4);
+}
+
+TEST_F(InspectorWindow, StopsAtNames) {
+  QLineEdit& field = panel().stops_at();
+  field.setFocus();
+  type(field, "h5");
+  press(field, Qt::Key_Return);
+  settle_step();
+  EXPECT_EQ(panel().at().behind, maker("h5"));
+  EXPECT_EQ(panel().at().stop.reason, StopReason::name);
+  field.setText(QStringLiteral("no such name"));
+  click_on(panel().play_button());
+  EXPECT_NE(panel().at().error, "");
+  EXPECT_EQ(panel().headline().text().toStdString(), panel().at().error);
+  EXPECT_EQ(panel().at().behind, maker("h5"));  // the step stays where it is
 }
 
 TEST_F(InspectorWindow, ThePictureSaysWhatIsUnderTheMouse) {
