@@ -33,8 +33,9 @@ InspectorPanel::InspectorPanel(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
       step_([this] { QMetaObject::invokeMethod(this, guarded(this, [this] { arrived(); }), Qt::QueuedConnection); }) {
-  auto* transport = new QHBoxLayout;
+  auto *transport = new QHBoxLayout, *stops = new QHBoxLayout;
   make_transport(transport);
+  make_stops(stops);
   headline_ = new QLabel;
   headline_->setTextFormat(Qt::PlainText);
   headline_->setWordWrap(true);
@@ -46,6 +47,7 @@ InspectorPanel::InspectorPanel(Session& session, QWidget* parent)
   auto* all = new QVBoxLayout(this);
   all->setContentsMargins(4, 4, 4, 4);
   all->addLayout(transport);
+  all->addLayout(stops);
   all->addWidget(headline_);
   all->addWidget(card_, 2);
   all->addWidget(picture_, 3);
@@ -63,13 +65,23 @@ QPushButton* InspectorPanel::make_button(const char* text, const char* help) {
   return button;
 }
 
-void InspectorPanel::make_transport(QLayout* row) {
+void InspectorPanel::make_transport(QHBoxLayout* row) {
   play_ = make_button("Play", "Run the step to its end; again: pause behind the node that runs (F5)");
   back_ = make_button("Back",
                       "Take the last node back: the state is as before the step, and the nodes before run again (Shift+F10)");
   next_ = make_button("Step", "Run the next node (F10)");
   to_node_ = make_button("To selection", "Run until the selected node has run, or go back to it (Ctrl+F10)");
   end_ = make_button("End", "End the step and let go of its bytes (Shift+F5)");
+  connect(play_, &QPushButton::clicked, this, guarded(this, [this] { play_or_pause(); }));
+  connect(end_, &QPushButton::clicked, this, guarded(this, [this] { end(); }));
+  for (const auto& [button, how] : {std::pair{back_, StepMove::back}, {next_, StepMove::next}, {to_node_, StepMove::to_node}})
+    connect(button, &QPushButton::clicked, this, guarded(this, [this, how = how] { move(how); }));
+  for (QPushButton* button : {play_, back_, next_, to_node_, end_}) row->addWidget(button);
+  row->addStretch(1);
+}
+
+// Where the step pauses by itself, and what the selection does then.
+void InspectorPanel::make_stops(QHBoxLayout* row) {
   stops_at_nan_ = new QCheckBox(QStringLiteral("Stop at NaN"));
   stops_at_nan_->setToolTip(QStringLiteral("Pause behind the first node that makes a NaN"));
   stops_at_ = new QLineEdit;
@@ -83,13 +95,8 @@ void InspectorPanel::make_transport(QLayout* row) {
   follows_ = new QCheckBox(QStringLiteral("Follow"));
   follows_->setToolTip(QStringLiteral("Select the node that has run last, in all panels; else the selected value stays"));
   follows_->setChecked(true);
-  connect(play_, &QPushButton::clicked, this, guarded(this, [this] { play_or_pause(); }));
-  connect(end_, &QPushButton::clicked, this, guarded(this, [this] { end(); }));
-  for (const auto& [button, how] : {std::pair{back_, StepMove::back}, {next_, StepMove::next}, {to_node_, StepMove::to_node}})
-    connect(button, &QPushButton::clicked, this, guarded(this, [this, how = how] { move(how); }));
-  for (QWidget* w : std::initializer_list<QWidget*>{play_, back_, next_, to_node_, end_, stops_at_nan_, stops_at_, follows_})
-    row->addWidget(w);
-  static_cast<QHBoxLayout*>(row)->addStretch(1);
+  for (QWidget* w : std::initializer_list<QWidget*>{stops_at_nan_, stops_at_, follows_}) row->addWidget(w);
+  row->addStretch(1);
 }
 
 QPushButton& InspectorPanel::button(StepMove how) {

@@ -12,6 +12,7 @@
 #include <string>
 
 class QCheckBox;
+class QHBoxLayout;
 class QLabel;
 class QLineEdit;
 class QPushButton;
@@ -51,7 +52,8 @@ class InspectorPanel : public QWidget, public Observer {
 
  private:
   QPushButton* make_button(const char* text, const char* help);
-  void make_transport(QLayout* row);
+  void make_transport(QHBoxLayout* row);
+  void make_stops(QHBoxLayout* row);
   void request(StepMove how);
   void arrived();
   void take(std::optional<PausedStep::Result> result);
