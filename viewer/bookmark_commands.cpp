@@ -1,4 +1,4 @@
-// What the commands of bookmarks do: they add the place in view, go from one bookmark to another, and rename or remove one.
+// The commands of bookmarks: they add the place in view, go from one bookmark to another, and rename or remove one.
 #include <tapedeck/viewer/session_keeper.h>
 
 #include <tapedeck/viewer/drawing/messages.h>

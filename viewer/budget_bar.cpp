@@ -20,7 +20,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-// What the numbers rest on: "strategy: search · order: searched · costs estimated".
+// The choices that the numbers rest on: "strategy: search · order: searched · costs estimated".
 std::string basis_of(const Plan& plan) {
   const std::string costs = plan.costs == "estimate" ? "costs estimated" : "costs: " + describe_costs(plan);
   return "strategy: " + plan.strategy + " · order: " + plan.order + " · " + costs;

@@ -104,7 +104,7 @@ Commands view_commands() {
   return table;
 }
 
-// What the pictures show along their axis of time, and by what they are coloured.
+// The commands for the axis of time and the colours of the pictures.
 Commands picture_commands() {
   Commands table;
   const auto colour = [&](ColourBy by, const char* title, const char* help) {
@@ -296,7 +296,7 @@ Commands go_commands() {
   };
 }
 
-// What the graph shows. Each opens its panel first.
+// The commands of the graph. Each opens the panel of the graph first.
 Commands graph_commands() {
   const auto on_graph = [](void (GraphPanel::*what)()) {
     return [what](W& w) {

@@ -41,7 +41,8 @@ bool has_display(const std::vector<std::string>& arguments) {
   return false;
 }
 
-// What the command line asks for, else what the person chose last. A picture depends on the command line only.
+// The look that the command line asks for, else the look that the person chose last. A picture depends on the command line
+// only.
 Look look_of(const Options& options) {
   Look look = options.shot.empty() ? remembered_look() : Look();
   if (options.theme) look.theme = *options.theme;

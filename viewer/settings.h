@@ -1,5 +1,5 @@
-// What the viewer keeps between runs: the recent files, the look, the colours and the axis of the pictures, the columns of the
-// tables, the layout of the window, whether there is a minimap.
+// The settings that the viewer keeps between runs: the recent files, the look, the colours and the axis of the pictures, the
+// columns of the tables, the layout of the window, whether there is a minimap.
 #pragma once
 
 #include <tapedeck/viewer/plan/time_axis.h>
@@ -21,7 +21,7 @@ QStringList recent_files();  // absolute paths, the last one first, at most nine
 void remember_look(const Look& look);
 Look remembered_look();  // the normal look if none is kept
 
-// What decides the colours of the pictures, and the unit of their axis of time.
+// The rule for the colours of the pictures, and the unit of their axis of time.
 void remember_pictures(ColourBy by, TimeUnit unit);
 ColourBy remembered_colour_by();  // by role if nothing is kept
 TimeUnit remembered_time_unit();  // nodes if nothing is kept

@@ -98,7 +98,7 @@ class MainWindow : public QMainWindow, public Observer {
   const std::string& measuring_error() const { return measuring_error_; }  // of the last measurement; empty if there was none
   ReplayTask& replays() { return *replays_; }
 
-  // What commands call.
+  // The functions that commands call.
   void ask_open();
   void ask_compare();
   void ask_export();

@@ -1,4 +1,4 @@
-// What a step in parts keeps:
+// The copies of a step in parts:
 //
 //     %w is state, the update writes %w2 over it     before_part() of that part copies %w
 //     %t, %y = on_host(%x)                           note_results() copies %t and %y behind the node

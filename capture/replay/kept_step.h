@@ -1,5 +1,5 @@
-// What a step in parts keeps so that its values can be computed again and so that the step can go back: the state before the
-// step, and the results of nodes with effects.
+// The bytes that a step in parts keeps so that its values can be computed again and so that the step can go back: the state
+// before the step, and the results of nodes with effects.
 //
 // A state value is copied just before the first part that overwrites its bytes. The results of a node with effects are copied
 // when the node has run. A step that goes back gets its state back. When it comes to a node with effects once more, the copies

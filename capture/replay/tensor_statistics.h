@@ -1,4 +1,4 @@
-// What a person wants to know of a tensor at a glance: its statistics, and how its elements are distributed. The numbers depend
+// A tensor at a glance: its statistics, and how its elements are distributed. The numbers depend
 // on the elements and their order alone, not on strides or threads.
 #pragma once
 

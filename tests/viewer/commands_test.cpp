@@ -169,7 +169,7 @@ void show_first_change(MainWindow& window) {
   window.text().code().go_to_row(0);
 }
 
-// What must be so before a command, for the commands that would else find nothing to do.
+// The preparations of the commands that would else find nothing to do.
 std::map<std::string, std::function<void(MainWindow&)>> preparations() {
   return {
       {"view.forward", [](MainWindow& w) { w.session().view_back(); }},

@@ -30,7 +30,7 @@ struct SvgRect {
   bool holds(double x, double y) const { return x >= x0 && x < x1 && y >= y0 && y < y1; }
 };
 
-// What a reader of SVG that knows nothing of the viewer finds.
+// The shapes that a reader of SVG finds, which knows nothing of the viewer.
 struct Svg {
   std::vector<SvgRect> rects;
   std::vector<std::string> texts;

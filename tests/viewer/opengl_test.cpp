@@ -23,7 +23,7 @@ constexpr int kWidth = 1000, kHeight = 640;
 constexpr double kMostDifferent = 0.01;  // of the pixels: edges of lines and letters fall differently
 constexpr int kVisible = 48;             // of 255, in any channel
 
-// What a person sees where the window is.
+// The pixels of the screen where the window is.
 QImage on_screen(const QRect& place) {
   return QGuiApplication::primaryScreen()
       ->grabWindow(0, place.x(), place.y(), place.width(), place.height())

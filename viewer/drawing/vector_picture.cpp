@@ -55,7 +55,7 @@ bool finite(const VectorContour& contour) {
                      [](const VectorPoint& p) { return std::isfinite(p.x) && std::isfinite(p.y); });
 }
 
-// What the letters of a text can cover, generously.
+// A rectangle around the letters of a text, with room to spare.
 VectorBox ink(const VectorText& t) { return {t.x - 1, t.baseline - t.size, t.x + t.width + 1, t.baseline + t.size * 0.35f}; }
 
 VectorBox moved(VectorBox b, float x, float y) { return {b.x0 + x, b.y0 + y, b.x1 + x, b.y1 + y}; }

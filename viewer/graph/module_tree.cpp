@@ -266,7 +266,7 @@ class ModuleTreeBuilder {
       const ItemId item = item_beside(n, owner_[at(n)]);
       put(n, item != kNone ? item : item_of_reader(n));
     }
-    // What a module's items have, its item in the parent has. Parents have smaller numbers.
+    // The item of a module in its parent has the lanes that the items of the module have. Parents have smaller numbers.
     for (std::size_t i = 0; i < items_.size(); ++i)
       if (items_[i].module == kNone) hand_up(items_[i]);
     for (std::size_t m = modules_.size() - 1; m > 0; --m) hand_up(items_[at(modules_[m].item)]);

@@ -30,7 +30,7 @@ const char* lane_name(Lane lane);  // "forward"
 using ModuleId = std::int32_t;
 using ItemId = std::int32_t;
 
-// What the nodes of a module in one lane come to.
+// The sums over the nodes of a module in one lane.
 struct LaneSums {
   std::int32_t nodes = 0;
   std::int64_t bytes = 0;

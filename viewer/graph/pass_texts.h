@@ -30,7 +30,7 @@ std::shared_ptr<const StepTexts> pass_texts(const Graph& captured, const PlanOpt
 // The same steps and the last one, to the graph of the plan. `passes`: of the graph that was planned.
 std::shared_ptr<const StepTexts> with_plan(const StepTexts& passes, const Plan& plan);
 
-// What a step won: "-12", "+3", "" for nothing; bytes "-3.20 MiB".
+// The gain of a step as text: "-12", "+3", "" for nothing; bytes "-3.20 MiB".
 std::string won_nodes(const PassRecord& record);
 std::string won_bytes(const PassRecord& record);
 // "12 lines removed (-), 3 changed (~)": for people, with the signs that changed lines have.

@@ -1,5 +1,5 @@
-// What a pass changed in the text of a graph. Lines are matched by the values that they define, so a pass that renames or moves
-// much is compared as fast as one that changes nothing: O(lines * log lines).
+// The changes that a pass made in the text of a graph. Lines are matched by the values that they define, so a pass that renames
+// or moves much is compared as fast as one that changes nothing: O(lines * log lines).
 //
 //     before                    after                     difference
 //     %a = exp(%x)              %a = exp(%x)                %a = exp(%x)

@@ -19,8 +19,8 @@ struct Document {
   std::string name;  // the file's own name, without folders
   std::shared_ptr<const Graph> captured;
   std::optional<Plan> plan;
-  // What further plans are asked for but a budget: the options of the plan in the file, if there is one, and the costs that the
-  // tool takes for this file. So equal budgets give equal numbers in the tool and here.
+  // The options of further plans, all but the budget: the options of the plan in the file, if there is one, and the costs that
+  // the tool takes for this file. So equal budgets give equal numbers in the tool and here.
   PlanOptions options;
   CostSource costs = CostSource::best;  // that were asked for
   std::vector<std::string> notes;       // about the costs and the options, for people

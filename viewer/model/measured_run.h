@@ -1,5 +1,5 @@
-// What replays measured, beside what plans promise: the time of a step and of every node, and the bytes that were held
-// meanwhile.
+// Measurements of replays, which stand beside the numbers of plans: the time of a step and of every node, and the bytes that
+// were held meanwhile.
 #pragma once
 
 #include <tapedeck/capture/cost/profile.h>

@@ -72,7 +72,7 @@ class Session {
   const std::vector<KnownPlan>& known() const { return known_; }
   void set_known(std::vector<KnownPlan> known);
 
-  // What replays measured, and whether one is being measured.
+  // The measurements of replays, and whether a replay is being measured.
   const Measurements& measurements() const { return measurements_; }
   void set_measurements(Measurements measurements);
   bool measuring() const { return measuring_; }
@@ -85,7 +85,7 @@ class Session {
   const std::vector<Wish>& wishes() const { return wishes_; }
   void set_wishes(std::vector<Wish> wishes);
 
-  // What a panel asks for; the window plans it.
+  // Requests of panels; the window plans them.
   void ask_budget(std::int64_t bytes) {
     if (on_budget) on_budget(bytes);
   }
@@ -107,7 +107,7 @@ class Session {
   // Selects the producer of the first operand of the selection, or the first reader of the selection.
   void follow(bool to_reader);
 
-  // What decides the colours of the pictures; the shown plan in these colours. REQUIRES a plan for the second.
+  // The rule for the colours of the pictures; the shown plan in these colours. REQUIRES a plan for the second.
   ColourBy colour_by() const { return colour_by_; }
   void set_colour_by(ColourBy by);
   const PlanColours& colours();

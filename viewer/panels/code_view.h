@@ -27,7 +27,7 @@ class CodeView : public QAbstractScrollArea {
 
   void show_rows(TextRows rows);  // from the top
   const TextRows& rows() const { return rows_; }
-  // What is selected and hovered: the words of values, and the line that defines the selected one. Empty, -1: none.
+  // Marks the word of the selected value, the line that defines it, and the word of the hovered value. Empty, -1: none.
   void mark(const std::string& selected, std::int32_t line, const std::string& hovered);
   void reveal_line(std::int32_t line);  // of the text after the step: scrolls to it, unless it is in view
   void go_to_row(std::int32_t row);     // scrolls to it, and puts the mark of the current row there

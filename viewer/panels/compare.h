@@ -26,7 +26,7 @@ struct CompareLook {
 };
 // The commands of a comparison, by their ids: view.colour-by-*, view.axis-*.
 const std::vector<std::string>& compare_commands();
-// What the look is after one of them. REQUIRES that `command` is one.
+// The look after one of these commands. REQUIRES that `command` is one of them.
 CompareLook look_after(CompareLook look, std::string_view command);
 
 // The picture of the comparison.

@@ -31,7 +31,7 @@ class GraphPanel : public PicturePanel {
   bool move_view(ViewMove move) override;
   void write_csv(const std::string& path) override;  // the boxes; throws FileError
 
-  // What commands call. Each waits until the layout of what was asked for before is there.
+  // The functions that commands call. Each waits until the layout that was asked for before is there.
   void toggle();            // the module that was clicked last, or the one around the selection
   void step_level(int by);  // opens all closed modules that are shown, or closes the innermost open ones
   void open_as_at_first();
@@ -51,7 +51,7 @@ class GraphPanel : public PicturePanel {
   BoxId box_of_module(const std::string& path, Lane lane) const;  // kNone if it is not shown
 
  private:
-  // What a layout is made of.
+  // The plan, the measurement and the open modules that a layout is made of.
   struct Wanted {
     std::uint64_t model = 0, measured = 0;  // serial numbers
     OpenModules open;

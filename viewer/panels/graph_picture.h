@@ -12,7 +12,7 @@
 
 namespace tapedeck::viewer {
 
-// What is marked in the picture.
+// The selection and the module that the picture marks.
 struct GraphMarks {
   Selection selection;      // of the scene's plan
   ModuleId module = kNone;  // the module that was clicked last
@@ -29,7 +29,7 @@ class GraphPicture {
     wires_.clear();
   }
 
-  // What is under a point in the last frame.
+  // The box or the edge under a point in the last frame.
   struct Hit {
     BoxId box = kNone;
     bool on_sign = false;  // the + or - of a module

@@ -31,7 +31,7 @@ void draw_line(TextSize size, const ImVec2& at, Colour colour, const char* text,
   text_notes->push_back({list(), first, list()->IdxBuffer.Size, at, size, width, to_imgui(colour), {text, end}});
 }
 
-// What a layer of a plan is, in a sentence.
+// A sentence that explains a layer of a plan.
 std::string layer_sentence(ColourBy by, const std::string& name) {
   if (by == ColourBy::role) return explain_term(name);
   if (name == "others") return "All that has no colour of its own.";

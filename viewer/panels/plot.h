@@ -121,7 +121,7 @@ struct BudgetHandle {
   bool held_ = false;
 };
 
-// What keys do to the view of a picture.
+// The moves that keys make in the view of a picture.
 enum class ViewMove : std::uint8_t {
   back,
   forward,

@@ -9,7 +9,7 @@
 
 namespace tapedeck::viewer {
 
-// What the box says, in the unit of the picture.
+// The text of the box, in the unit of the picture.
 struct RangeText {
   std::vector<std::string> lines;              // which nodes, how long they take, and between which bounds the bytes are
   std::vector<std::vector<std::string>> rows;  // the first are the titles of the columns; roles without any bytes are left out

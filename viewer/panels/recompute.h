@@ -1,4 +1,4 @@
-// What recomputation costs: for the selected value whether it is kept or made again, how often, why, and what the other choice
+// The cost of recomputation: for the selected value whether it is kept or made again, how often, why, and what the other choice
 // would cost, with buttons that make a wish of it; below, the values that cost most.
 #pragma once
 

@@ -41,7 +41,7 @@ class SchedulePanel : public PicturePanel {
   const Range& view() const { return plot_.across; }  // microseconds
 
  private:
-  // What a schedule was made from.
+  // The plan, the measurement and the number of threads that a schedule was made from.
   struct Key {
     std::uint64_t model = 0, measured = 0;
     std::int32_t threads = 0;

@@ -53,7 +53,7 @@ void dashed(ImVec2 a, ImVec2 b, Colour colour) {
   }
 }
 
-// What a strategy does, in a sentence.
+// A sentence that explains a strategy.
 std::string strategy_sentence(const TradeoffCurve& curve) {
   const StrategyEntry* entry = find_strategy(curve.strategy);
   return entry != nullptr ? "It " + std::string(entry->doc) + "." : explain_term("strategy " + curve.name);

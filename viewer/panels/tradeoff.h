@@ -1,4 +1,4 @@
-// What memory costs in time: the cost of plans over their peaks. The points of the strategy that plans here come from the
+// The price of memory in time: the cost of plans over their peaks. The points of the strategy that plans here come from the
 // archive of known plans and grow while nobody waits; the curves of all strategies, and the bound below which no plan can be,
 // are worked out in the background when the panel is first seen. A click takes the plan under the mouse.
 #pragma once

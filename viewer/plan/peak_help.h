@@ -1,5 +1,5 @@
-// What would lower the peak of a plan: the explanation that `tapedeck plan --explain peak` prints, ordered by how much it
-// helps.
+// The changes that would lower the peak of a plan: the explanation that `tapedeck plan --explain peak` prints, ordered by how
+// much it helps.
 #pragma once
 
 #include <tapedeck/capture/explain/explain_memory.h>

@@ -1,4 +1,4 @@
-// What happens in a range of nodes: how long they take, how many bytes are alive at both ends, the most and the least between
+// The totals of a range of nodes: how long they take, how many bytes are alive at both ends, the most and the least between
 // them, and what is born and dies on the way.
 //
 //     bytes at the last node - bytes at the first node = born - died          for every role, and in all

@@ -35,7 +35,7 @@ struct ScheduleLane {
   double busy_us = 0;
 };
 
-// What is known of a segment.
+// The facts about a segment in a schedule.
 struct SegmentTimes {
   std::int32_t lane = kNone;  // kNone: it ran nothing that takes time
   double start_us = 0, end_us = 0;
@@ -90,7 +90,7 @@ class Schedule {
   double length_us_ = 0, busy_us_ = 0, critical_us_ = 0;
 };
 
-// What a person reads when the mouse rests on a box or in a gap of a lane. A sentence each.
+// The sentences of the tooltip of a box, and of the tooltip of a gap in a lane.
 std::vector<std::string> box_sentences(const Schedule& schedule, const PlanModel& model, std::int32_t lane, std::int32_t box);
 std::vector<std::string> gap_sentences(const Schedule& schedule, const PlanModel& model, std::int32_t lane, double us);
 // "2 threads, done after 105 us · busy 61 %, idle 82 us · critical path 80 us"

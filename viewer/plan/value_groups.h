@@ -20,7 +20,7 @@
 
 namespace tapedeck::viewer {
 
-// What decides the colour of a value.
+// The rule for the colour of a value.
 enum class ColourBy : std::uint8_t { role, module, op };
 inline constexpr int kColourByCount = 3;
 
@@ -35,7 +35,7 @@ class ValueGroups {
 
   // REQUIRES by != ColourBy::role. O(values + nodes), and sorting the distinct paths.
   ValueGroups(const Graph& captured, ColourBy by) : ValueGroups(std::vector<const Graph*>{&captured}, by) {}
-  // Of several graphs together, so that a group has the same colour in the plans of all of them.
+  // The groups of several graphs, made together, so that a group has the same colour in the plans of all of these graphs.
   ValueGroups(const std::vector<const Graph*>& captured, ColourBy by);
 
   ColourBy by() const { return by_; }

@@ -25,7 +25,7 @@ class ValueIndex {
   // The name of the first copy: "%h". A later copy: "%h, run 2 of 3".
   std::string name(ValueId v) const;
   std::span<const NodeId> readers(ValueId v) const;  // the nodes that read v itself, ascending
-  // What a run of the node costs in the plan: views and joined parts are taken off. They sum to the plan's cost.
+  // The cost of a run of the node in the plan: views and joined parts are taken off. They sum to the plan's cost.
   double node_us(NodeId n) const { return us_[static_cast<std::size_t>(n)]; }
 
  private:

@@ -13,7 +13,7 @@ SavedPlace place_of(const Session& session);
 // Shows a place, moved into the plan where it lies outside. Returns false if the plan does not have its value: then nothing is
 // selected. The marked range stays. REQUIRES a plan.
 bool show_place(const SavedPlace& place, Session* session);
-// What a place is, in a few words: "%h5", "node 12: relu" or "nodes 10 to 40".
+// The name of a place in a few words: "%h5", "node 12: relu" or "nodes 10 to 40".
 std::string name_of_place(const Session& session, const SavedPlace& place);
 
 }  // namespace tapedeck::viewer

@@ -1,4 +1,4 @@
-// What a person has set up for a file: the budget, the wishes, the part of the plan in view, the selection, the tables, the
+// The settings of a person for one file: the budget, the wishes, the part of the plan in view, the selection, the tables, the
 // bookmarks, the layout of the panels. A session file keeps it beside the file (session_file.h). This file knows its form,
 // which is JSON:
 //

@@ -1,5 +1,5 @@
-// What every number and every column of the viewer means, in a sentence: the tooltips of the status bar, of the details and of
-// the headers of tables come from this one table. Its words are those of DESIGN 7 and of the tool.
+// A sentence for every number and every column of the viewer, which says what it means: the tooltips of the status bar, of the
+// details and of the headers of tables come from this one table. Its words are those of DESIGN 7 and of the tool.
 #pragma once
 
 #include <string>

@@ -50,7 +50,7 @@ struct TableLayout {
   int flag(std::string_view word) const;   // -1 if there is none
 };
 
-// What a row stands for, to select it in the other panels.
+// The value or the node that a row stands for, which a click selects in the other panels.
 struct RowIds {
   NodeId node = kNone;         // of the table of nodes
   ValueId value = kNone;       // the value that a click selects

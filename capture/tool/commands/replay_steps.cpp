@@ -260,7 +260,7 @@ void ReplaySteps::tell(std::int64_t step, ReplaySummary* summary) {
   if (options_.prints_lines && !line.empty()) answer(line);
 }
 
-// What the values behind which the step stopped are, unless it is a number that its own line has shown.
+// The text of the values behind which the step stopped, without a number that its own line has shown.
 std::string ReplaySteps::stopped_text(std::int64_t step) const {
   const Graph& g = executor_.plan().graph;
   std::string text;

@@ -40,8 +40,8 @@ class ReplaySteps {
   // Fills in the times, the scalars and what the monitors saw. Throws Cancelled after Ctrl-C.
   void run(ReplaySummary* summary);
 
-  // What the last step has to show: `values`, else the value of `until`, else the outputs. After a step that ended early, those
-  // outputs that have been computed.
+  // The values that the last step shows: `values`, else the value of `until`, else the outputs. After a step that ended early,
+  // those outputs that have been computed.
   std::vector<NamedTensor> values() const;
   // Their names and types, known before anything runs.
   const std::vector<NamedType>& shown() const { return shown_; }

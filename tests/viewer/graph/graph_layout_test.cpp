@@ -242,7 +242,7 @@ TEST(GraphLayout, OfRandomStepsHoldsAllPromises) {
   }
 }
 
-// What a frame holds, in the order of its rows.
+// The items of a frame, in the order of its rows.
 std::vector<std::pair<ModuleId, NodeId>> content_of(const GraphLayout& layout, BoxId frame) {
   std::vector<std::pair<ModuleId, NodeId>> content;
   const GraphBox& of = box(layout, frame);

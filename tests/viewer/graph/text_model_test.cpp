@@ -127,7 +127,7 @@ TEST(TextDiff, NamesTellWhatChanged) {
   EXPECT_EQ(diff_as_text("", "graph g() {\n  return\n}\n"), "+graph g() {\n+  return\n+}\n");
 }
 
-// Whatever the two texts are, the old lines of the difference are the first text and the new ones are the second, in order.
+// For any two texts, the old lines of the difference are the first text and the new ones are the second, in order.
 TEST(TextDiff, HoldsBothTexts) {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {

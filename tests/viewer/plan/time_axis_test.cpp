@@ -60,7 +60,7 @@ TEST(TimeAxis, PositionsGoThereAndBack) {
     }
 }
 
-// Whatever the zoom, every node is in a column, so that a peak never falls between pixels.
+// At any zoom, every node is in a column, so that a peak never falls between pixels.
 TEST(TimeAxis, ColumnsLeaveNoNodeOut) {
   std::mt19937 random(2);
   for (int round = 0; round < 50; ++round) {

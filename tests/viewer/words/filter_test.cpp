@@ -36,7 +36,7 @@ std::vector<std::int32_t> passing(const PlanModel& model, TableId id, const std:
   return Filter(text, table.layout()).kept(table, table.all_rows());
 }
 
-// What a loop over the nodes says.
+// The answer of a loop over the nodes.
 template <class Test>
 std::vector<std::int32_t> counted(const PlanModel& model, Test&& test) {
   std::vector<std::int32_t> rows;
