@@ -27,7 +27,7 @@ list(APPEND listed engine/gradient/fresh_gradient.h)
 
 # Programs that plan one graph for many budgets.
 list(APPEND listed
-  capture/planner/plan_search.h capture/planner/search_alone.h capture/planner/tradeoff.h capture/planner/largest_batch.h
+  capture/planner/plan_search.h capture/planner/search_beside.h capture/planner/tradeoff.h capture/planner/largest_batch.h
   capture/explain/tradeoff_svg.h)
 
 # Programs that place buffers of their own, without a graph.

@@ -2,7 +2,6 @@
 
 #include <tapedeck/viewer/planning/giving_way.h>
 
-#include <optional>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -45,8 +44,6 @@ void BackgroundTask::wait() {
 }
 
 void BackgroundTask::loop(Pace pace) {
-  std::optional<GivingWay> way;
-  if (pace == Pace::gives_way) way.emplace();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return quit_ || waiting_; });
@@ -55,7 +52,10 @@ void BackgroundTask::loop(Pace pace) {
     const std::shared_ptr<Piece> piece = running_;
     lock.unlock();
     try {
-      piece->work(piece->cancelled);
+      if (pace == Pace::gives_way)
+        give_way([&] { piece->work(piece->cancelled); });
+      else
+        piece->work(piece->cancelled);
     } catch (...) {
       // Cancelled work ends so, too; what it had to say of an error, it has handed over.
     }

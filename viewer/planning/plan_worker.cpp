@@ -218,7 +218,6 @@ bool PlanWorker::fills() const {
 }
 
 void PlanWorker::prepare_searches() {
-  const GivingWay way;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return quit_ || (job_ && !job_->prepared()); });
@@ -228,8 +227,8 @@ void PlanWorker::prepare_searches() {
     std::unique_ptr<PlanSource> made;
     std::string error;
     try {
-      made = make_source_(*job->problem,
-                          {SearchEffort::full, job->cancel_full.get(), [this](double share) { progress_.tell(share, wake_); }});
+      const SourceWork work{SearchEffort::full, job->cancel_full.get(), [this](double share) { progress_.tell(share, wake_); }};
+      give_way([&] { made = make_source_(*job->problem, work); });
     } catch (...) {
       error = message_of_exception();
     }
