@@ -1,6 +1,7 @@
 #include <tapedeck/capture/replay/tensor_statistics.h>
 
 #include <tapedeck/capture/replay/elements.h>
+#include <tapedeck/engine/eager/print.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -73,6 +74,11 @@ Histogram histogram(const Tensor& tensor, int bins) {
     ++h.counts[static_cast<std::size_t>(std::min<std::int64_t>(bin, static_cast<std::int64_t>(h.counts.size()) - 1))];
   }
   return h;
+}
+
+std::string corner_text(const Tensor& tensor) {
+  const int rank = tensor.rank();
+  return to_string(tensor, {.precision = 6, .threshold = 64, .edge_items = rank <= 2 ? 3 : rank == 3 ? 2 : 1});
 }
 
 }  // namespace tapedeck

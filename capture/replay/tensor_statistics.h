@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
@@ -31,5 +32,8 @@ struct Histogram {
   double edge(std::size_t bin) const;  // the lower edge of the bin; of counts.size() the upper edge of the last one
 };
 Histogram histogram(const Tensor& tensor, int bins = 32);  // UsageError unless bins >= 1. O(elements)
+
+// The elements as text; of many elements those at the corners: at most 64, but for tensors of four axes and more.
+std::string corner_text(const Tensor& tensor);
 
 }  // namespace TAPEDECK_API

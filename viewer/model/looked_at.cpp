@@ -3,7 +3,6 @@
 #include <tapedeck/viewer/words/format.h>
 
 #include <tapedeck/capture/replay/elements.h>
-#include <tapedeck/engine/eager/print.h>
 
 #include <fmt/format.h>
 
@@ -33,11 +32,6 @@ float mean_of_cell(const TensorElements& elements, const HeatMap& map, std::int3
     for (std::int64_t x = left; x < right; ++x) sum += elements.number(y * map.width + x);
   const auto mean = static_cast<float>(sum / static_cast<long double>((bottom - top) * (right - left)));
   return std::isfinite(mean) ? mean : std::numeric_limits<float>::quiet_NaN();
-}
-
-// The elements at the corners: at most 64, but for tensors of many axes.
-std::string corners(const Tensor& t) {
-  return to_string(t, {.precision = 6, .threshold = 64, .edge_items = t.rank() <= 2 ? 3 : t.rank() == 3 ? 2 : 1});
 }
 
 std::string counted(std::int64_t count, std::int64_t all, const char* what) {
@@ -76,7 +70,7 @@ LookedAt look_at(ValueId v, const Inspected& seen) {
   looked.statistics = statistics(seen.value);
   looked.histogram = histogram(seen.value, kBins);
   looked.map = heat_map(seen.value);
-  looked.numbers = corners(seen.value);
+  looked.numbers = corner_text(seen.value);
   looked.nodes_again = seen.nodes;
   looked.extra_bytes = seen.extra_bytes;
   return looked;

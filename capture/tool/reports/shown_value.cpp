@@ -8,7 +8,6 @@
 #include <tapedeck/capture/tool/reports/shown_value.h>
 
 #include <tapedeck/capture/tool/files/sizes.h>
-#include <tapedeck/engine/eager/print.h>
 
 #include <fmt/format.h>
 
@@ -55,11 +54,6 @@ std::string indented(const std::string& lines) {
   return text + "\n";
 }
 
-// The elements at the corners: at most 64, but for tensors of many axes.
-std::string corners(const Tensor& t) {
-  return to_string(t, {.precision = 6, .threshold = 64, .edge_items = t.rank() <= 2 ? 3 : t.rank() == 3 ? 2 : 1});
-}
-
 std::string how_it_came(const ShownValue& v) {
   if (v.nodes_again == 0) return "its bytes are there";
   return fmt::format("computed again by {} node{} in {}", v.nodes_again, v.nodes_again == 1 ? "" : "s",
@@ -88,7 +82,7 @@ ShownValue show_value(const Graph& graph, ValueId v, const std::string& name, co
   shown.type = seen.value.type();
   shown.statistics = statistics(seen.value);
   shown.histogram = histogram(seen.value, kBins);
-  shown.numbers = corners(seen.value);
+  shown.numbers = corner_text(seen.value);
   shown.nodes_again = seen.nodes;
   shown.extra_bytes = seen.extra_bytes;
   return shown;

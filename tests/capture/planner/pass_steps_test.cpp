@@ -7,6 +7,8 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
+#include <tapedeck/tests/capture/planner/graph_for_passes.h>
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,16 +17,6 @@
 
 namespace tapedeck {
 namespace {
-
-const char* const kGraph = R"(graph g(%x: f32[64]) state(%s: f32[64]) {
-  %0: f32[64] = copy(%x)
-  %y: f32[64] = exp(%0)
-  %z: f32[64] = exp(%0)
-  %dead: f32[64] = neg(%y)
-  %w: f32[64] = add(%y, %z)
-  return %w
-  update %s = %y
-})";
 
 using Steps = std::vector<std::pair<PassRecord, Graph>>;
 
@@ -37,7 +29,7 @@ Steps steps_of(const Graph& graph, OptimizationLevel level = OptimizationLevel::
 
 // The oracle runs each pass by its name on the graph of the step before.
 TEST(PassSteps, EachIsItsPassOnTheGraphBefore) {
-  const Graph captured = parse(kGraph);
+  const Graph captured = parse(test::kGraphForPasses);
   const Steps steps = steps_of(captured);
   EXPECT_EQ(steps.front().first.name, "captured");
   EXPECT_EQ(print(steps.front().second), print(captured));
@@ -60,7 +52,7 @@ TEST(PassSteps, EachIsItsPassOnTheGraphBefore) {
 }
 
 TEST(PassSteps, TheLastLeadsToThePlan) {
-  const Graph captured = parse(kGraph);
+  const Graph captured = parse(test::kGraphForPasses);
   const Plan plan = make_plan(captured);
   const PassRecord last = steps_of(captured).back().first, planned = planned_step(last, plan);
   EXPECT_EQ(planned.name, "plan");
@@ -70,13 +62,15 @@ TEST(PassSteps, TheLastLeadsToThePlan) {
 }
 
 TEST(PassSteps, ALowerLevelHasFewerSteps) {
-  EXPECT_LT(steps_of(parse(kGraph), OptimizationLevel::none).size(), steps_of(parse(kGraph)).size());
+  EXPECT_LT(steps_of(parse(test::kGraphForPasses), OptimizationLevel::none).size(),
+            steps_of(parse(test::kGraphForPasses)).size());
 }
 
 TEST(PassSteps, AreCancelled) {
   const std::atomic<bool> cancel{true};
   int seen = 0;
-  EXPECT_THROW(watch_pass_steps(parse(kGraph), OptimizationLevel::all, Sharing::all, &cancel, [&](const PassStep&) { ++seen; }),
+  EXPECT_THROW(watch_pass_steps(parse(test::kGraphForPasses), OptimizationLevel::all, Sharing::all, &cancel,
+                                [&](const PassStep&) { ++seen; }),
                Cancelled);
   EXPECT_EQ(seen, 1);
 }

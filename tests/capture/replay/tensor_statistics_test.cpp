@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace tapedeck {
@@ -83,6 +84,14 @@ TEST(Histogram, TakesTheWholeRangeOfF64) {
   const Histogram h = histogram(from_vector(std::vector<double>{-most, 0, most}, {3}), 2);
   EXPECT_EQ(h.counts, (Counts{1, 2}));
   EXPECT_EQ(h.edge(1), 0);
+}
+
+TEST(CornerText, ShowsFewElementsWholeAndManyByTheirCorners) {
+  EXPECT_EQ(corner_text(from_vector(std::vector<float>{1, 2.5}, {2})), "[1.  2.5] f32[2]");
+  const std::string many = corner_text(arange(1000.0));
+  EXPECT_NE(many.find("..."), std::string::npos) << many;
+  EXPECT_NE(many.find("999"), std::string::npos) << many;
+  EXPECT_EQ(many.find("500"), std::string::npos) << many;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Tests the text of graphs as the viewer shows it: lines and nodes, words, differences, steps.
+#include <tapedeck/tests/capture/planner/graph_for_passes.h>
 #include <tapedeck/tests/viewer/plans.h>
 
 #include <tapedeck/capture/passes/passes.h>
@@ -198,15 +199,7 @@ TEST(TextRows, EqualLinesAreFoldedAndOpened) {
 }
 
 TEST(PassTexts, TheStepsAreThoseOfThePlanner) {
-  const Graph captured = parse(R"(graph g(%x: f32[64]) state(%s: f32[64]) {
-  %0: f32[64] = copy(%x)
-  %y: f32[64] = exp(%0)
-  %z: f32[64] = exp(%0)
-  %dead: f32[64] = neg(%y)
-  %w: f32[64] = add(%y, %z)
-  return %w
-  update %s = %y
-})");
+  const Graph captured = parse(test::kGraphForPasses);
   const Plan plan = make_plan(captured);
   const auto steps = with_plan(*pass_texts(captured, {}, nullptr), plan);
   ASSERT_GE(steps->size(), 4u);
