@@ -311,7 +311,8 @@ TEST(Plan, CancelsAndReportsProgress) {
   EXPECT_THROW(make_plan(test::chain(12, 1000), options), Cancelled);
 }
 
-// The flag goes up at every point of a planning in turn: there is a whole plan, or none.
+// The flag goes up at every point of a planning in turn: there is a whole plan, or none. Only the thread of the caller reports,
+// and which strategies it runs differs from planning to planning, so the number of reports does too.
 TEST(Plan, CancelledAtAnyPointThereIsNoPlan) {
   const Graph g = test::chain(40, 1000);
   PlanOptions options;
@@ -329,7 +330,7 @@ TEST(Plan, CancelledAtAnyPointThereIsNoPlan) {
     options.progress = [&](double) { cancel = ++seen >= at; };
     try {
       EXPECT_EQ(make_plan(g, options).peak_bytes, whole.peak_bytes) << at;
-      EXPECT_EQ(at, reports) << "only the last report comes after the last choice";
+      EXPECT_LE(seen, at) << "a report came after the flag went up, and the planning was not cancelled";
     } catch (const Cancelled&) {
     }
   }
