@@ -8,8 +8,9 @@ namespace tapedeck {
 
 namespace {
 
-// Rounds of the race without a win before the ejection search begins: easy parts are solved by then.
-constexpr int kPatience = 6;
+// Rounds of the race without a win before the ejection search begins: small parts are solved by then. In parts of hundreds of
+// buffers every further round is a share of the work that wins nothing.
+constexpr int kPatience = 1;
 constexpr std::int64_t kShare = 3;    // the race gets so many times the work of the ejection search
 constexpr double kUsOfLookUp = 0.06;  // microseconds to look up one buffer in the ejection search
 

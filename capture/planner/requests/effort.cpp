@@ -17,6 +17,7 @@ constexpr double kUsOfLookUp = 0.015, kUsOfTrialNode = 0.4, kUsOfOrderedNode = 8
 
 constexpr std::int64_t kLeastOrderWork = 60'000;  // look-ups; even the smallest step is worth them
 constexpr double kMostSearchUs = 1e6;
+constexpr double kMostSteps = 110'000;  // of an exact search; the offsets of 350 values hardly get better with twice as many
 constexpr double kQuickSearchUs = 1e4;
 constexpr int kRetries = 12;  // of greedy placement where nobody waits for more
 
@@ -93,7 +94,7 @@ std::int64_t PlanEffort::place_work(const StepSize& step) const {
   if (options_.place_work >= 0) return options_.place_work;
   const double us = looks_for_floor() ? kMostSearchUs : std::min(kMostSearchUs, kShareOfSearch * step.cost_us);
   const double n = std::max(static_cast<double>(step.values), 10.0);
-  return std::min(place_steps(us, step.values), static_cast<std::int64_t>(std::min(200'000.0, n * n * n * n / 5'000)));
+  return std::min(place_steps(us, step.values), static_cast<std::int64_t>(std::min(kMostSteps, n * n * n * n / 5'000)));
 }
 
 }  // namespace tapedeck
