@@ -156,6 +156,7 @@ class Canvas::GlSurface : public QOpenGLWidget {
 
  protected:
   void initializeGL() override {
+    canvas_.host_->use_own_fonts();
     canvas_.host_->make_current();
     shut_down();
     ready_ = ImGui_ImplOpenGL3_Init(context()->isOpenGLES() ? "#version 300 es" : "#version 330 core");

@@ -1,37 +1,20 @@
-// Sets up a Dear ImGui context without a windowing system: the fonts at the size of the screen, the mapping of keys for old and
+// Sets up a Dear ImGui context without a windowing system: fonts of the scale of the screen, the mapping of keys for old and
 // new versions of ImGui, and the queue of input.
 //
 //   queue: move, press, release        frame 1 takes: move, press        frame 2 takes: release
 #include <tapedeck/viewer/drawing/imgui_host.h>
 
+#include <tapedeck/viewer/drawing/shared_fonts.h>
+
 #include <algorithm>
 #include <cfloat>
-#include <fstream>
 #include <iterator>
-#include <map>
 #include <string>
 #include <utility>
 
 namespace tapedeck::viewer {
 
 namespace {
-
-// The characters of the fonts: Latin letters, dashes, ellipsis, bullet, arrows, less-or-equal.
-const ImWchar kGlyphs[] = {0x20, 0xff, 0x2010, 0x2027, 0x2190, 0x2193, 0x2264, 0x2265, 0};
-
-// The bytes of a font; empty if this machine does not have it. All contexts share them, so that a font is read once.
-std::string& font_bytes(const std::string& name) {
-  static std::map<std::string, std::string> known;
-  const auto [entry, is_new] = known.try_emplace(name);
-  if (!is_new) return entry->second;
-  for (const char* folder : {"/usr/share/fonts/truetype/dejavu/", "/usr/share/fonts/dejavu/", "/usr/share/fonts/TTF/",
-                             "/usr/share/fonts/dejavu-sans-fonts/", "/usr/local/share/fonts/"}) {
-    std::ifstream file(folder + name, std::ios::binary);
-    entry->second.assign(std::istreambuf_iterator<char>(file), {});
-    if (!entry->second.empty()) break;
-  }
-  return entry->second;
-}
 
 #if IMGUI_VERSION_NUM >= 18700
 ImGuiKey to_imgui_key(Key key) {
@@ -97,7 +80,8 @@ ImFont* font(TextSize size) {
   return fonts[std::min(static_cast<int>(size), fonts.Size - 1)];
 }
 
-ImGuiHost::ImGuiHost(double scale) : context_(ImGui::CreateContext()), scale_(std::max(scale, 0.25)) {
+ImGuiHost::ImGuiHost(double scale)
+    : scale_(std::max(scale, 0.25)), fonts_(shared_fonts(scale_)), context_(ImGui::CreateContext(fonts_.get())) {
   make_current();
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;
@@ -118,7 +102,7 @@ ImGuiHost::ImGuiHost(double scale) : context_(ImGui::CreateContext()), scale_(st
 #endif
   style();
   style_colours();
-  build_fonts();
+  take_fonts();
 }
 
 ImGuiHost::~ImGuiHost() { ImGui::DestroyContext(context_); }
@@ -129,33 +113,21 @@ void ImGuiHost::set_scale(double scale) {
   if (scale == scale_ || !(scale > 0)) return;
   scale_ = scale;
   make_current();
-  build_fonts();
+  take_fonts();
 }
 
 bool ImGuiHost::fonts_changed() { return std::exchange(fonts_changed_, false); }
 
-// Letters are rendered at their size on the screen, at whole pixels, so that they are sharp at every scale.
-void ImGuiHost::build_fonts() {
+void ImGuiHost::use_own_fonts() {
+  if (std::exchange(owns_fonts_, true)) return;
+  make_current();
+  take_fonts();
+}
+
+void ImGuiHost::take_fonts() {
   ImGuiIO& io = ImGui::GetIO();
-  io.Fonts->Clear();
-  std::string *sans = &font_bytes("DejaVuSans.ttf"), *bold = &font_bytes("DejaVuSans-Bold.ttf");
-  for (const auto& [size, bytes] :
-       {std::pair(11.0, sans), std::pair(13.0, sans), std::pair(15.0, bold->empty() ? sans : bold)}) {
-    ImFontConfig config;
-    config.OversampleH = config.OversampleV = 1;
-    config.PixelSnapH = true;
-    const float pixels = static_cast<float>(static_cast<int>(size * scale_ + 0.5));
-    config.FontDataOwnedByAtlas = false;
-    const int length = static_cast<int>(bytes->size());
-    if (bytes->empty() || io.Fonts->AddFontFromMemoryTTF(bytes->data(), length, pixels, &config, kGlyphs) == nullptr) {
-      config.FontDataOwnedByAtlas = true;
-      config.SizePixels = pixels;
-      io.Fonts->AddFontDefault(&config);
-    }
-  }
-  io.Fonts->Build();
-  // The texture id must not be null, because ImGui drops text without a texture. A renderer replaces this id with its own.
-  io.Fonts->SetTexID(reinterpret_cast<ImTextureID>(static_cast<std::intptr_t>(1)));
+  fonts_ = owns_fonts_ ? own_fonts(scale_) : shared_fonts(scale_);
+  io.Fonts = fonts_.get();
   io.FontDefault = font(TextSize::body);
   io.FontGlobalScale = static_cast<float>(1 / scale_);
   fonts_changed_ = true;

@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -112,8 +113,9 @@ class ImGuiHost {
   ImGuiHost(const ImGuiHost&) = delete;
 
   void make_current() const;
-  void set_scale(double scale);  // builds the fonts again if the scale changed
-  bool fonts_changed();          // true once after each build of the fonts: a texture made from them is out of date
+  void set_scale(double scale);  // takes other fonts if the scale changed
+  bool fonts_changed();          // true once after each change of the fonts: a texture made from them is out of date
+  void use_own_fonts();          // for a renderer that writes its texture id into them; else canvases share their fonts
   void set_clipboard(Clipboard clipboard) { clipboard_ = std::move(clipboard); }
 
   void queue(const InputEvent& event);
@@ -127,11 +129,13 @@ class ImGuiHost {
   const std::vector<PixelBox>& rasterize_to(const Pixels& target);
 
  private:
-  void build_fonts();
+  void take_fonts();
   void take_input();
 
-  ImGuiContext* context_ = nullptr;
   double scale_ = 1;
+  bool owns_fonts_ = false;
+  std::shared_ptr<ImFontAtlas> fonts_;
+  ImGuiContext* context_ = nullptr;
   Theme theme_ = theme_in_use();
   bool fonts_changed_ = false;
   FrameRaster raster_;
