@@ -2,6 +2,7 @@
 #include <tapedeck/viewer/commands.h>
 
 #include <tapedeck/viewer/command_palette.h>
+#include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/key_sheet.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/node_search.h>
@@ -43,6 +44,27 @@ Commands file_commands() {
        [](W& w) { w.keeper().save(); }, true},
       {"file.forget-session", "Forget session", "", "Remove the session of the file.", [](W& w) { w.keeper().forget(); }},
       {"file.quit", "Quit", "Ctrl+Q", "Close the window.", [](W& w) { w.close(); }, true},
+  };
+}
+
+// The last three act on the newest window of a comparison, whose menu has them too.
+Commands compare_commands_of_window() {
+  const auto in_comparison = [](const char* id) {
+    return [id](W& w) {
+      if (!run_in_comparison(id)) w.say("No comparison is open: compare with the plan before, or with a file, first.");
+    };
+  };
+  return {
+      {"compare.plan-before", "With the plan before", "Ctrl+Shift+D",
+       "Show the plan before the last change of budget or wishes and the plan now side by side, with what differs.",
+       [](W& w) { w.compare_with_before(); }},
+      {"compare.overlay", "One over the other", "Ctrl+Shift+O",
+       "In a comparison: draw the left plan as outlines over the right one, or both side by side again.",
+       in_comparison("compare.overlay"), true},
+      {"compare.lock", "Move both sides together", "",
+       "In a comparison: let a zoom or a move of one side be one of the other side too, or of its own alone.",
+       in_comparison("compare.lock")},
+      {"compare.swap", "Swap the sides", "", "In a comparison: put the left plan to the right.", in_comparison("compare.swap")},
   };
 }
 
@@ -353,9 +375,9 @@ Commands help_commands() {
 const std::vector<Command>& all_commands() {
   static const Commands commands = [] {
     Commands all;
-    for (Commands (*part)() :
-         {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands, budget_commands,
-          step_commands, replay_commands, go_commands, graph_commands, bookmark_commands, help_commands}) {
+    for (Commands (*part)() : {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands,
+                               budget_commands, step_commands, replay_commands, go_commands, graph_commands,
+                               compare_commands_of_window, bookmark_commands, help_commands}) {
       Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

@@ -77,7 +77,9 @@ std::string usage_text() {
          "  --costs SOURCE          where microseconds come from: best, estimate, calibrated, profile (default best, as the "
          "tool)\n"
          "  --profile FILE.tape     times and peak of `tapedeck replay --profile --save`, beside those of the plan\n"
-         "  --compare FILE          two plans side by side, on the same scales; --budget then means the second\n"
+         "  --compare FILE          two plans side by side, on the same scales; --budget then means the second; with "
+         "--export:\n"
+         "                          the table of what differs\n"
          "  --shot FILE.png|svg|pdf write a picture unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
          "  --panel NAME            with --shot: only this panel: " +
@@ -200,8 +202,12 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     }
   }
   if (options->help || options->version || options->commands) return true;
+  if (options->panel == "compare") {
+    if (options->compare.empty()) return fail("--panel compare needs --compare FILE");
+    options->panel.clear();
+  }
   if (!options->panel.empty() && find_panel(options->panel) == nullptr)
-    return fail("no panel '" + options->panel + "'; there are " + panel_list());
+    return fail("no panel '" + options->panel + "'; there are " + panel_list() + ", compare");
   if (!options->panel.empty() && !options->unattended()) return fail("--panel goes with --shot or --export");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
   if (!options->shot.empty() && !picture_name_problem(options->shot).empty())
@@ -213,7 +219,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
         return fail("--compare goes with --run " + list_of(compare_commands()) + ", not " + command->id);
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
-  if (!options->csv.empty() && !is_table(options->panel))
+  if (!options->csv.empty() && options->compare.empty() && !is_table(options->panel))
     return fail(
         "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, nodes, values, parameters or decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))

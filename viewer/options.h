@@ -3,8 +3,8 @@
 
 #include <tapedeck/capture/file/file_costs.h>
 #include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/compare/compare_picture.h>
 #include <tapedeck/viewer/drawing/picture.h>
-#include <tapedeck/viewer/panels/compare.h>
 #include <tapedeck/viewer/saved/session_file.h>
 #include <tapedeck/viewer/words/colours.h>
 #include <tapedeck/viewer/words/format.h>

@@ -1,8 +1,10 @@
 #include <tapedeck/viewer/screenshot.h>
 
+#include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/panels/table.h>
+#include <tapedeck/viewer/plan/delta_table.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/theme.h>
@@ -15,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 namespace tapedeck::viewer {
 
@@ -72,6 +75,15 @@ void write_shot(const Options& options, MainWindow& window) {
   write_widget(options, *open.widget);
 }
 
+void write_delta_table(const std::string& path, const MatchedPlans& plans) {
+  const Table table = make_delta_table(plans);
+  std::ostringstream text;
+  table.write_csv(text, table.all_rows());
+  AtomicWriter out(path);
+  out.write(text.str());
+  out.commit();
+}
+
 int finish(const Plan& plan) {
   if (plan.feasible || plan.budget_bytes < 0) return kOk;
   std::fprintf(stderr, "tapedeck-viewer: %s\n", grouped_numbers(plan.infeasible_reason).c_str());
@@ -85,7 +97,8 @@ int take_shot(const Options& options) {
     if (!options.compare.empty()) {
       const ComparedPlan left = load_compared(options.file), right = load_compared(options.compare, options.budget);
       ComparePicture picture(left, right, options.look_after_run({}));
-      write_picture(options, picture);
+      if (!options.csv.empty()) write_delta_table(options.csv, picture.plans());
+      if (!options.shot.empty()) write_picture(options, picture);
       return finish(right.model->plan());
     }
     MainWindow::Setup setup;

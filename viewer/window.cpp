@@ -22,6 +22,7 @@
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QFileDialog>
 #include <QtWidgets/QLabel>
+#include <QtWidgets/QStatusBar>
 
 #include <algorithm>
 
@@ -303,9 +304,19 @@ void MainWindow::opened() {
   message_->clear();
 }
 
-void MainWindow::closed() { setWindowTitle(QStringLiteral("Tapedeck")); }
+void MainWindow::closed() {
+  setWindowTitle(QStringLiteral("Tapedeck"));
+  final_plan_.reset();
+  plan_before_.reset();
+}
+
+void MainWindow::note_final_plan() {
+  if (session_.solving() || session_.shared_model() == nullptr || session_.shared_model() == final_plan_) return;
+  plan_before_ = std::exchange(final_plan_, session_.shared_model());
+}
 
 void MainWindow::plan_changed() {
+  note_final_plan();
   show_numbers();
   bar_->refresh();
 }
@@ -343,6 +354,21 @@ void MainWindow::ask_compare() {
   if (session_.model() == nullptr) return;
   ask_file(this, "Compare with", kFilter, [this](const std::string& path) { start_comparing(path); });
 }
+
+void MainWindow::compare_with_before() {
+  if (!plan_before_ || session_.model() == nullptr)
+    return say("No plan was shown before this one: change the budget or a wish first.");
+  const auto title = [&](const char* when, const Plan& plan) {
+    const std::string budget = plan.budget_bytes < 0 ? "no budget" : "budget " + human_bytes(plan.budget_bytes);
+    return session_.document()->title() + " · " + when + ", " + budget;
+  };
+  ComparedPlan before{title("before", plan_before_->plan()), plan_before_, session_.document()->captured};
+  ComparedPlan now = shown();
+  now.title = title("now", now.model->plan());
+  show_compare_window(std::move(before), std::move(now), setup_.renderer, {session_.colour_by(), session_.time_unit()});
+}
+
+void MainWindow::say(const std::string& sentence) { statusBar()->showMessage(QString::fromStdString(sentence), 8000); }
 
 void MainWindow::ask_profile() {
   if (session_.model() == nullptr) return;

@@ -5,10 +5,10 @@
 #include <tapedeck/viewer/budget_bar.h>
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/compare/compare_picture.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/model/wish_history.h>
 #include <tapedeck/viewer/options.h>
-#include <tapedeck/viewer/panels/compare.h>
 #include <tapedeck/viewer/panels/curve.h>
 #include <tapedeck/viewer/panels/details.h>
 #include <tapedeck/viewer/panels/memory.h>
@@ -101,6 +101,7 @@ class MainWindow : public QMainWindow, public Observer {
   // The functions that commands call.
   void ask_open();
   void ask_compare();
+  void compare_with_before();  // the shown plan with the final plan that was shown before it
   void ask_export();
   void reset_layout();
   void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
@@ -117,6 +118,8 @@ class MainWindow : public QMainWindow, public Observer {
 
   Session& session() { return session_; }
   const Session& session() const { return session_; }
+  // Says a sentence in the status bar for a few seconds: why a command had nothing to do.
+  void say(const std::string& sentence);
   const std::string& error() const { return error_; }     // the error of the last request for a plan; empty if there was none
   const OpenPanel& panel(const std::string& name) const;  // REQUIRES a name from the table
   MemoryPanel& memory() { return as<MemoryPanel>("memory"); }
@@ -190,6 +193,7 @@ class MainWindow : public QMainWindow, public Observer {
   void restore_layout();
   void fill_recent(QMenu& menu);
   ComparedPlan shown() const;  // REQUIRES a plan
+  void note_final_plan();
   void make_measuring_bar();
   void when_planned(std::function<void()> start);
   void start_next_measurement();
@@ -215,7 +219,8 @@ class MainWindow : public QMainWindow, public Observer {
   QProgressBar* measuring_share_ = nullptr;
   std::function<void()> next_measurement_;  // waits for a plan
   std::string measuring_error_;
-  std::string compares_next_;  // a file that was dropped with the one before it
+  std::shared_ptr<const PlanModel> final_plan_, plan_before_;  // the final plans that were shown last
+  std::string compares_next_;                                  // a file that was dropped with the one before it
   std::vector<std::pair<std::string, QLabel*>> numbers_;
   QTimer dim_;  // runs while nothing was shown for a request yet
   Budget budget_;

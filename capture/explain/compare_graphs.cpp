@@ -42,6 +42,9 @@ class GraphMatch {
     return std::move(found_);
   }
 
+  // REQUIRES: compare() was called.
+  std::vector<ValueId> take_matched_values() { return std::move(in_b_); }
+
  private:
   using Names = std::unordered_map<std::string_view, NodeId>;
 
@@ -222,5 +225,11 @@ class GraphMatch {
 }  // namespace
 
 GraphComparison compare_graphs(const Graph& a, const Graph& b) { return GraphMatch(a, b).compare(); }
+
+std::vector<ValueId> matched_values(const Graph& a, const Graph& b) {
+  GraphMatch match(a, b);
+  match.compare();
+  return match.take_matched_values();
+}
 
 }  // namespace tapedeck

@@ -40,4 +40,8 @@ struct GraphComparison {
 // (phase, module path, call site) and order edges do not count. O(nodes log nodes), plus the bytes of constants.
 GraphComparison compare_graphs(const Graph& a, const Graph& b);
 
+// By value of A: the value of B that compare_graphs() matches it with, or kNone. No value of B is matched twice. O(nodes log
+// nodes), plus the bytes of constants.
+std::vector<ValueId> matched_values(const Graph& a, const Graph& b);
+
 }  // namespace TAPEDECK_API

@@ -1,5 +1,6 @@
 // Tests the table of commands: that every command has its texts and its own keys, that real events run each of them, and that a
 // key reaches the right widget.
+#include <tapedeck/tests/viewer/compare/find_compare.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/command_palette.h>
@@ -103,6 +104,12 @@ class CommandWindow : public Window {
     text += " row " + std::to_string(window.text().code().current_row());
     if (window.inspector().has_step()) text += " step " + std::to_string(window.inspector().at().done);
     text += window.inspector().moves() ? " moves" : "";
+    if (QWidget* compare = find_compare(); is_compared(compare)) {
+      const CompareLook& look = compare_picture(*compare).look();
+      text += std::string(" compare") + (look.overlay ? " overlay" : "") + (look.locked ? " locked" : "") +
+              (look.swapped ? " swapped" : "");
+    } else if (compare != nullptr)
+      text += " comparing";
     text += session.measuring() ? " measuring" : "";
     text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
@@ -169,6 +176,18 @@ void show_first_change(MainWindow& window) {
   window.text().code().go_to_row(0);
 }
 
+void open_comparison(MainWindow& w) {
+  w.set_budget({-1, 80});
+  w.wait_for_plan();
+  w.set_budget({-1, 70});
+  w.wait_for_plan();
+  w.compare_with_before();
+  spin_until([] { return is_compared(find_compare()); });
+  settle(compare_canvas(*find_compare()));
+  w.activateWindow();
+  spin_until([&] { return QApplication::activeWindow() == &w; });
+}
+
 // The preparations of the commands that would else find nothing to do.
 std::map<std::string, std::function<void(MainWindow&)>> preparations() {
   return {
@@ -229,6 +248,15 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
          show_first_change(w);
          w.text().code().go_to_row(w.text().code().rows().count() - 1);
        }},
+      {"compare.plan-before",
+       [](MainWindow& w) {
+         w.set_budget({-1, 80});
+         w.wait_for_plan();
+         w.set_budget({-1, 70});
+       }},
+      {"compare.overlay", open_comparison},
+      {"compare.lock", open_comparison},
+      {"compare.swap", open_comparison},
       {"go.producer", [](MainWindow& w) { w.session().select_node(3); }},
       {"file.save-session", [](MainWindow& w) { w.keeper().forget(); }},
       {"file.forget-session", [](MainWindow& w) { w.keeper().save(); }},
@@ -252,6 +280,8 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     EXPECT_NE(state(), before) << command.id;
     for (auto* dialog : window.findChildren<QDialog*>()) dialog->close();
     if (QWidget* palette = open_palette(window)) palette->close();
+    QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+    if (QWidget* compare = find_compare()) compare->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
     window.cancel_measuring();
     window.set_look({});

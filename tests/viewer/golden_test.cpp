@@ -92,6 +92,22 @@ TEST_F(Golden, EveryPanelInDarkAndLightAndThePicturesWithHighContrast) {
   for (const char* panel : {"memory", "curve", "tradeoff", "graph"}) expect_golden(panel, Theme::high_contrast);
 }
 
+TEST_F(Golden, TheComparisonOfTwoPlans) {
+  const auto captured = window.session().document()->captured;
+  const ComparedPlan now{"now", window.session().shared_model(), captured};
+  window.set_budget({-1, 100});
+  window.wait_for_plan();
+  const ComparedPlan whole{"before", window.session().shared_model(), captured};
+  for (const bool overlay : {false, true}) {
+    window.set_look({overlay ? Theme::light : Theme::dark, 1});
+    CompareLook look;
+    look.overlay = overlay;
+    ComparePicture picture(whole, now, look);
+    expect_stored(render_picture(picture, 900, 560).convertToFormat(QImage::Format_RGB32),
+                  overlay ? "compare-overlay-light.png" : "compare-dark.png");
+  }
+}
+
 TEST_F(Golden, TheBoxOfARange) {
   window.session().select_range({20, 40});
   for (const Theme theme : {Theme::dark, Theme::light}) {

@@ -1,5 +1,5 @@
 // Tests the look of the window: themes and scale switched live, small windows, recent files.
-#include <tapedeck/tests/viewer/panels/find_compare.h>
+#include <tapedeck/tests/viewer/compare/find_compare.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/options.h>

@@ -1,6 +1,6 @@
 // Tests sessions in the window, with real events: what a person set up is there again when the file is opened again; files that
 // were only looked at get none; bad sessions never stop a file from opening.
-#include <tapedeck/tests/viewer/panels/find_compare.h>
+#include <tapedeck/tests/viewer/compare/find_compare.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/formats/file_calls.h>

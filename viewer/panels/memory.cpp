@@ -115,6 +115,18 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const PlanColour
   list()->PopClipRect();
 }
 
+void MemoryPlot::draw_edges(const Plot& plot, const PlanModel& model, Colour colour) {
+  update(plot, model);
+  list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
+  const float pixel = 1 / scale_;
+  for (const LodRect& r : lod_.rects) {
+    const ImVec2 low(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel);
+    const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
+    if (high.x - low.x >= 3 && high.y - low.y >= 3) list()->AddRect(low, high, to_imgui(colour, 190));
+  }
+  list()->PopClipRect();
+}
+
 const LodRect* MemoryPlot::hit(const ImVec2& point) const {
   if (!plot_.contains(point)) return nullptr;
   const std::int32_t id = lod_.hit(static_cast<std::int32_t>((point.x - plot_.x0) * scale_),

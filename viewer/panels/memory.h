@@ -13,6 +13,8 @@ namespace tapedeck::viewer {
 class MemoryPlot {
  public:
   void draw(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection);
+  // Draws the edges of the rectangles alone, over another plan.
+  void draw_edges(const Plot& plot, const PlanModel& model, Colour colour);
   // The rectangle at a point of the last frame, or null.
   const LodRect* hit(const ImVec2& point) const;
 

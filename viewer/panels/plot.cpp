@@ -527,6 +527,11 @@ void Navigation::update(const Plot& plot, Session& session, bool has_addresses) 
   session.view_changed(dragged ? Gesture::drag : Gesture::wheel);
 }
 
+bool Navigation::update(const Plot& plot, PlanView* view, bool has_addresses) {
+  const bool wheeled = wheel(plot, view, has_addresses), dragged = drag(plot, view, has_addresses);
+  return wheeled || dragged;
+}
+
 bool PicturePanel::draw_nothing(float width, float height) const {
   if (session_.model() != nullptr) return false;
   std::string text = "Drop a .tape or .graph file here, or press Ctrl+O";

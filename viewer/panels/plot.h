@@ -99,6 +99,8 @@ struct Navigation {
   bool clicked = false;  // true in the frame of a left click that was no drag
   bool double_clicked = false;
   void update(const Plot& plot, Session& session, bool has_addresses);
+  // Zooms and moves a view that belongs to no session. Returns true if the view changed.
+  bool update(const Plot& plot, PlanView* view, bool has_addresses);
   bool selecting = false;  // a left drag marks times, from `selected_from` to the mouse; other buttons move the view
   double selected_from = 0;
   void rest() { *this = Navigation(left_); }  // in a frame in which something else has the mouse

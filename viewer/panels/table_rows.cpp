@@ -27,29 +27,18 @@ bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TableRows::TableRows(TableId id, QObject* parent)
-    : QAbstractTableModel(parent), id_(id), layout_(layout_of(id)), filter_("", layout_) {}
-
-void TableRows::show(std::shared_ptr<const PlanModel> model, const Filter& filter, const std::vector<double>& measured_us) {
+void TableRows::show(std::shared_ptr<const Table> table, const Filter& filter) {
   beginResetModel();
-  const bool same = model == model_ && same_times(measured_us, measured_us_);
-  model_ = std::move(model);
+  table_ = std::move(table);
   filter_ = filter;
-  if (!same) take(measured_us);
   arrange();
   endResetModel();
-}
-
-void TableRows::take(const std::vector<double>& measured_us) {
-  measured_us_ = measured_us;
-  measured_.reset();
-  if (model_ && !measured_us.empty()) measured_ = with_measured(model_->table(id_), measured_us);
 }
 
 void TableRows::sort(int column, Qt::SortOrder order) {
   beginResetModel();
   by_ = {column, order == Qt::DescendingOrder};
-  note_order(id_, by_);
+  sorted_by(by_);
   arrange();
   endResetModel();
 }
@@ -92,15 +81,43 @@ QVariant TableRows::data(const QModelIndex& index, int role) const {
   if (role == Qt::DisplayRole) return QString::fromStdString(shown->shown(index.column(), row));
   if (role == Qt::TextAlignmentRole) return alignment(column.kind);
   const RowIds& ids = shown->ids(row);
-  const bool is_role = column.key == std::string_view("role");
-  if (role == Qt::DecorationRole && is_role && ids.value != kNone)
-    return qt(role_class_colour(role_of(model_->plan(), ids.value)));
-  if (role == Qt::ForegroundRole && column.key == std::string_view("live") && ids.node == model_->peak_node())
-    return qt(colours::kBudget);
+  if (role == Qt::DecorationRole) return decoration(ids, index.column());
+  if (role == Qt::ForegroundRole) return foreground(ids, index.column());
   if (role != Qt::ToolTipRole) return {};
   if (column.kind == ColumnKind::bytes) return tooltip_of(shown->exact(index.column(), row) + " bytes");
-  if (ids.node != kNone) return tooltip_of(node_line(*model_, ids.node));
-  return tooltip_of(shown->shown(index.column(), row));
+  const std::string tip = tooltip(ids);
+  return tooltip_of(tip.empty() ? shown->shown(index.column(), row) : tip);
+}
+
+// ---- the tables of a plan ----
+
+PlanRows::PlanRows(TableId id) : TableRows(layout_of(id)), id_(id) {}
+
+void PlanRows::show(const std::shared_ptr<const PlanModel>& model, const Filter& filter,
+                    const std::vector<double>& measured_us) {
+  const bool same = model == model_ && same_times(measured_us, measured_us_);
+  model_ = model;
+  if (!same) {
+    measured_us_ = measured_us;
+    shown_.reset();
+    if (model && measured_us.empty()) shown_ = std::shared_ptr<const Table>(model, &model->table(id_));
+    if (model && !measured_us.empty()) shown_ = std::make_shared<const Table>(with_measured(model->table(id_), measured_us));
+  }
+  TableRows::show(shown_, filter);
+}
+
+QVariant PlanRows::decoration(const RowIds& ids, int column) const {
+  const bool is_role = layout_of(id_).columns[column].key == std::string_view("role");
+  return is_role && ids.value != kNone ? QVariant(qt(role_class_colour(role_of(model_->plan(), ids.value)))) : QVariant();
+}
+
+QVariant PlanRows::foreground(const RowIds& ids, int column) const {
+  const bool is_live = layout_of(id_).columns[column].key == std::string_view("live");
+  return is_live && ids.node == model_->peak_node() ? QVariant(qt(colours::kBudget)) : QVariant();
+}
+
+std::string PlanRows::tooltip(const RowIds& ids) const {
+  return ids.node != kNone ? node_line(*model_, ids.node) : std::string();
 }
 
 }  // namespace tapedeck::viewer

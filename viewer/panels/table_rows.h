@@ -1,5 +1,4 @@
-// A table of the model (words/table.h) as Qt's views read it: the rows that pass a filter, in the order of a column. One class
-// serves all tables.
+// A table (words/table.h) as Qt's views read it: the rows that pass a filter, in the order of a column.
 #pragma once
 
 #include <tapedeck/viewer/plan/plan_model.h>
@@ -8,18 +7,17 @@
 #include <QtCore/QAbstractTableModel>
 
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 namespace tapedeck::viewer {
 
 class TableRows : public QAbstractTableModel {
  public:
-  TableRows(TableId id, QObject* parent);
+  explicit TableRows(const TableLayout& layout) : layout_(layout), filter_("", layout) {}
 
-  // A null model: no rows. `measured_us` is by node, for the table of nodes; empty: nothing was measured.
-  void show(std::shared_ptr<const PlanModel> model, const Filter& filter, const std::vector<double>& measured_us = {});
-  const Table* table() const { return measured_ ? &*measured_ : model_ ? &model_->table(id_) : nullptr; }
+  void show(std::shared_ptr<const Table> table, const Filter& filter);  // a null table: no rows
+  const Table* table() const { return table_.get(); }
   // Of the table, in the order in which they are shown.
   const std::vector<std::int32_t>& rows() const { return rows_ ? *rows_ : nothing_; }
   bool shows_all() const { return rows_ == order_; }  // no filter hides a row
@@ -39,19 +37,21 @@ class TableRows : public QAbstractTableModel {
   QVariant data(const QModelIndex& index, int role) const override;
   void sort(int column, Qt::SortOrder order) override;  // column -1: the table's own order
 
+ protected:
+  virtual QVariant decoration(const RowIds&, int) const { return {}; }  // before the text of a column
+  virtual QVariant foreground(const RowIds&, int) const { return {}; }
+  virtual std::string tooltip(const RowIds&) const { return {}; }  // empty: the text of the cell
+  virtual void sorted_by(RowOrder) {}
+
  private:
-  void take(const std::vector<double>& measured_us);
   bool in_range(int row, int column) const {
     return row >= 0 && column >= 0 && static_cast<std::size_t>(row) < rows().size() &&
            static_cast<std::size_t>(column) < layout_.columns.size();
   }
   void arrange();
 
-  TableId id_;
   const TableLayout& layout_;
-  std::shared_ptr<const PlanModel> model_;
-  std::vector<double> measured_us_;
-  std::optional<Table> measured_;  // in place of the table of the model
+  std::shared_ptr<const Table> table_;
   Filter filter_;
   RowOrder by_;
   using Rows = std::shared_ptr<const std::vector<std::int32_t>>;
@@ -59,6 +59,26 @@ class TableRows : public QAbstractTableModel {
   Rows rows_;   // those that pass
   const std::vector<std::int32_t> nothing_;
   std::vector<int> place_of_;  // by row of the table
+};
+
+// The rows of a table of the plan, with the colours of roles.
+class PlanRows : public TableRows {
+ public:
+  explicit PlanRows(TableId id);
+  // A null model: no rows. `measured_us` is by node, for the table of nodes; empty: nothing was measured.
+  void show(const std::shared_ptr<const PlanModel>& model, const Filter& filter, const std::vector<double>& measured_us = {});
+
+ protected:
+  QVariant decoration(const RowIds& ids, int column) const override;
+  QVariant foreground(const RowIds& ids, int column) const override;
+  std::string tooltip(const RowIds& ids) const override;
+  void sorted_by(RowOrder by) override { note_order(id_, by); }
+
+ private:
+  TableId id_;
+  std::shared_ptr<const PlanModel> model_;
+  std::vector<double> measured_us_;
+  std::shared_ptr<const Table> shown_;
 };
 
 }  // namespace tapedeck::viewer

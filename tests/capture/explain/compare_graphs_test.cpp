@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 namespace tapedeck {
@@ -138,6 +139,20 @@ TEST(ComparePlans, TheLevelIsAFigure) {
   const PlanComparison found = compare_plans(make_plan(g), make_plan(g, {.level = OptimizationLevel::cleanups}));
   ASSERT_EQ(found.figures.size(), 1u);
   EXPECT_EQ(found.figures[0].name + " " + found.figures[0].a + " " + found.figures[0].b, "level all cleanups");
+}
+
+// Values are matched with what compare_graphs() calls the same, renamed or changed.
+TEST(CompareGraphs, MatchesValuesOneToOne) {
+  const Graph a = parse("graph f(%x: f32[4]) {\n  %a = exp(%x)\n  %b = relu(%a)\n  %d = add(%b, %a)\n  return %d\n}\n");
+  const Graph b =
+      parse("graph f(%x: f32[4]) {\n  %a = exp(%x)\n  %c = relu(%a)\n  %d = sub(%c, %a)\n  %e = neg(%d)\n  return %e\n}\n");
+  const std::vector<ValueId> matched = matched_values(a, b);
+  ASSERT_EQ(matched.size(), static_cast<std::size_t>(a.value_count()));
+  const std::map<std::string, std::string> expected{{"x", "x"}, {"a", "a"}, {"b", "c"}, {"d", "d"}};
+  for (ValueId v = 0; v < a.value_count(); ++v) {
+    ASSERT_NE(matched[static_cast<std::size_t>(v)], kNone) << a.value_name(v);
+    EXPECT_EQ(b.value_name(matched[static_cast<std::size_t>(v)]), expected.at(a.value_name(v)));
+  }
 }
 
 }  // namespace

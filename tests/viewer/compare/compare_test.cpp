@@ -1,10 +1,11 @@
 // Tests the comparison of two plans: the colours and the axis that it shares with the memory plan, its menu, its tooltips, and
 // the command line.
-#include <tapedeck/tests/viewer/panels/find_compare.h>
+#include <tapedeck/tests/viewer/compare/find_compare.h>
 #include <tapedeck/tests/viewer/pictures.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/canvas.h>
+#include <tapedeck/viewer/compare/delta_panel.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/drawing/picture_vectors.h>
 #include <tapedeck/viewer/options.h>
@@ -129,8 +130,8 @@ TEST_F(Comparison, TheMenuOfTheWindowChangesTheLook) {
     ASSERT_NE(action(id), nullptr) << id;
     EXPECT_FALSE(action(id)->toolTip().isEmpty()) << id;
   }
-  auto* canvas = dynamic_cast<Canvas*>(static_cast<QMainWindow*>(window)->centralWidget());
-  ASSERT_NE(canvas, nullptr);
+  ASSERT_TRUE(spin_until([&] { return is_compared(window); }));
+  Canvas* canvas = &compare_canvas(*window);
   settle(*canvas);
   const QImage before = canvas->grab().toImage();
   action("view.colour-by-module")->trigger();
@@ -140,13 +141,145 @@ TEST_F(Comparison, TheMenuOfTheWindowChangesTheLook) {
   EXPECT_EQ(dynamic_cast<ComparePicture&>(canvas->picture()).look(), (CompareLook{ColourBy::module, TimeUnit::nodes}));
   // A value, a node of the curve and the summary say what they are.
   const QImage alone = canvas->grab().toImage();
-  for (const ImVec2 at : {ImVec2(200, 380), ImVec2(200, 640), ImVec2(100, 36)}) {
+  for (const ImVec2 at : {ImVec2(200, 260), ImVec2(200, 440), ImVec2(100, 60)}) {
     send_mouse(*canvas, QEvent::MouseMove, at);
     settle(*canvas);
     EXPECT_GT(share_different(canvas->grab().toImage(), alone), 0.005) << at.x << ", " << at.y;
   }
   window->close();
   QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+}
+
+// The window of a comparison, with the events of a person.
+class CompareWindowTest : public Comparison {
+ protected:
+  void SetUp() override {
+    show_compare_window(left, right, Renderer::soft, {}, kWidth, 900);
+    window = find_compare();
+    ASSERT_NE(window, nullptr);
+    ASSERT_TRUE(spin_until([&] { return is_compared(window); }));
+    canvas = &compare_canvas(*window);
+    table = &compare_table(*window);
+    settle(*canvas);
+  }
+  void TearDown() override {
+    if (window != nullptr) window->close();
+    QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+  }
+  ComparePicture& picture() { return dynamic_cast<ComparePicture&>(canvas->picture()); }
+  void trigger(const char* id) {
+    window->findChild<QAction*>(QString::fromLatin1(id))->trigger();
+    settle(*canvas);
+  }
+  // A value that both plans keep, and that is large enough to be hit.
+  ValueId shown_value(int side) {
+    const PlanModel& model = *picture().plans().side(side).model;
+    for (const PlanRect& rect : model.rects())
+      if (rect.value != kNone && rect.role == RoleClass::saved && picture().place_of(side, rect.value)) return rect.value;
+    return kNone;
+  }
+
+  QWidget* window = nullptr;
+  Canvas* canvas = nullptr;
+  DeltaPanel* table = nullptr;
+};
+
+TEST_F(CompareWindowTest, AValueUnderTheMouseIsOutlinedOnBothSides) {
+  for (const int side : {0, 1}) {
+    const ValueId v = shown_value(side);
+    ASSERT_NE(v, kNone);
+    send_mouse(*canvas, QEvent::MouseMove, *picture().place_of(side, v));
+    settle(*canvas);
+    EXPECT_EQ(picture().hovered(side), v);
+    EXPECT_EQ(picture().hovered(1 - side), picture().plans().other(side, v));
+    EXPECT_NE(picture().hovered(1 - side), kNone);
+  }
+}
+
+TEST_F(CompareWindowTest, AClickSelectsOnBothSidesAndInTheTableAndBack) {
+  const ValueId v = shown_value(1);
+  ASSERT_NE(v, kNone);
+  click(*canvas, *picture().place_of(1, v));
+  EXPECT_EQ(picture().selected(1), v);
+  EXPECT_EQ(picture().selected(0), picture().plans().other(1, v));
+  const int place = table->table()->currentIndex().row();
+  ASSERT_GE(place, 0);
+  EXPECT_EQ(table->ids_at(place).value, picture().plans().side(1).model->values().copies(v).front());
+  const int other = place == 0 ? 1 : 0;
+  table->table()->setCurrentIndex(table->table()->model()->index(other, 0));
+  settle(*canvas);
+  EXPECT_EQ(picture().selected(1), table->ids_at(other).value);
+  EXPECT_EQ(picture().selected(0), picture().plans().other(1, picture().selected(1)));
+}
+
+TEST_F(CompareWindowTest, ALockedZoomMovesBothSidesAndAFreeOneMovesOne) {
+  const ImVec2 at = *picture().place_of(0, shown_value(0));
+  const PlanView whole = picture().view(0);
+  wheel(*canvas, at, 3);
+  EXPECT_LT(picture().view(0).time.size(), whole.time.size());
+  EXPECT_EQ(picture().view(0), picture().view(1));
+  trigger("compare.lock");
+  wheel(*canvas, at, 3);
+  EXPECT_LT(picture().view(0).time.size(), picture().view(1).time.size());
+  trigger("compare.lock");
+  EXPECT_EQ(picture().view(0), picture().view(1));
+}
+
+TEST_F(CompareWindowTest, OverlayDrawsOnePlanOverTheOtherAndASwapTurnsTheDifferencesRound) {
+  const QImage beside = canvas->grab().toImage();
+  trigger("compare.overlay");
+  EXPECT_TRUE(window->findChild<QAction*>(QStringLiteral("compare.overlay"))->isChecked());
+  EXPECT_GT(share_different(beside, canvas->grab().toImage()), 0.05);
+  const std::string before = difference_summary(picture().plans(), ByteUnit());
+  EXPECT_NE(before.find("peak -"), std::string::npos) << before;
+  trigger("compare.swap");
+  EXPECT_NE(difference_summary(picture().plans(), ByteUnit()).find("peak +"), std::string::npos);
+  EXPECT_EQ(picture().plans().side(0).model, right.model);
+  trigger("compare.swap");
+  EXPECT_EQ(difference_summary(picture().plans(), ByteUnit()), before);
+}
+
+TEST_F(CompareWindowTest, TheTableIsFilteredAndWritten) {
+  table->filter()->setText(QStringLiteral("is:changed"));
+  const std::int64_t changed = picture().plans().count(PlanChange::choice);
+  ASSERT_GT(changed, 0);
+  EXPECT_EQ(table->table()->model()->rowCount(), changed);
+  table->write_csv(folder.file("changed.csv"));
+  const std::string text = read(folder.file("changed.csv"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), changed + 1);
+}
+
+// The plan before the last change of the budget.
+TEST_F(Window, IsComparedWithThePlanBefore) {
+  window.run({find_command("compare.plan-before")});
+  EXPECT_EQ(find_compare(), nullptr);
+  const std::shared_ptr<const PlanModel> before = window.session().shared_model();
+  window.set_budget({-1, 70});
+  window.wait_for_plan();
+  ASSERT_NE(window.session().shared_model(), before);
+  window.run({find_command("compare.plan-before")});
+  QWidget* compare = find_compare();
+  ASSERT_NE(compare, nullptr);
+  ASSERT_TRUE(spin_until([&] { return is_compared(compare); }));
+  auto& picture = compare_picture(*compare);
+  EXPECT_EQ(picture.plans().side(0).model, before);
+  EXPECT_EQ(picture.plans().side(1).model, window.session().shared_model());
+  window.run({find_command("compare.overlay")});
+  EXPECT_TRUE(picture.look().overlay);
+  compare->close();
+  QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+}
+
+TEST_F(Comparison, TheTableOfDifferencesIsWrittenUnattended) {
+  Options options;
+  options.file = folder.file("left.graph");
+  options.compare = options.file;
+  options.budget = {-1, 80};
+  options.csv = folder.file("delta.csv");
+  ASSERT_EQ(take_shot(options), kOk);
+  const std::string text = read(options.csv);
+  const MatchedPlans plans(left, load_compared(options.file, options.budget));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<std::int64_t>(plans.values().size()) + 1);
 }
 
 TEST_F(Comparison, TheCommandLineGivesTheLook) {

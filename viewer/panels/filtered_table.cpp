@@ -1,0 +1,264 @@
+// A table, its filter and its totals. The rows that a person sees are counted by their place; the rows of the table keep their
+// numbers when it is sorted or filtered.
+#include <tapedeck/viewer/panels/filtered_table.h>
+
+#include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/panels/filter_field.h>
+
+#include <QtCore/QElapsedTimer>
+#include <QtCore/QItemSelectionModel>
+#include <QtGui/QClipboard>
+#include <QtGui/QGuiApplication>
+#include <QtGui/QKeyEvent>
+#include <QtWidgets/QFileDialog>
+#include <QtWidgets/QHeaderView>
+#include <QtWidgets/QLabel>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QMenu>
+#include <QtWidgets/QStyledItemDelegate>
+#include <QtWidgets/QTreeView>
+#include <QtWidgets/QVBoxLayout>
+
+#include <algorithm>
+#include <functional>
+#include <sstream>
+#include <utility>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+// Names are cut in the middle, because their ends tell them apart; other texts at the end.
+class Cutter : public QStyledItemDelegate {
+ public:
+  Cutter(const TableLayout& layout, QObject* parent) : QStyledItemDelegate(parent), layout_(layout) {}
+
+ protected:
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
+    QStyledItemDelegate::initStyleOption(option, index);
+    option->textElideMode = layout_.columns[index.column()].kind == ColumnKind::name ? Qt::ElideMiddle : Qt::ElideRight;
+  }
+
+ private:
+  const TableLayout& layout_;
+};
+
+constexpr int kManyRows = 20000;
+
+// A tree view copies one cell by itself; this one copies what the panel says. It also says when the mouse leaves. Views of many
+// rows take turns when they lay them out, a pass of the event loop each, and a view in a dock behind others lays them out when
+// it is seen.
+class View : public QTreeView {
+ public:
+  View(std::function<void()> copy, std::function<void()> left) : copy_(std::move(copy)), left_(std::move(left)) {}
+
+ protected:
+  bool viewportEvent(QEvent* event) override {
+    if (event->type() == QEvent::Leave) left_();
+    return QTreeView::viewportEvent(event);
+  }
+  // The layout that a new plan needs is made in a timer of the base class, which comes again until it is handled.
+  void timerEvent(QTimerEvent* event) override {
+    static QElapsedTimer since_turn;
+    const bool many = model() != nullptr && model()->rowCount() > kManyRows;
+    if (many && since_turn.isValid() && since_turn.nsecsElapsed() < 500000) return;
+    QTreeView::timerEvent(event);
+    if (many) since_turn.start();
+  }
+  void doItemsLayout() override {
+    waits_ = !isVisible() || visibleRegion().isEmpty();
+    if (!waits_) QTreeView::doItemsLayout();
+  }
+  void paintEvent(QPaintEvent* event) override {
+    if (std::exchange(waits_, false)) {
+      QTreeView::doItemsLayout();
+      if (currentIndex().isValid()) scrollTo(currentIndex());
+    }
+    QTreeView::paintEvent(event);
+  }
+  void keyPressEvent(QKeyEvent* event) override {
+    if (!event->matches(QKeySequence::Copy)) return QTreeView::keyPressEvent(event);
+    copy_();
+    event->accept();
+  }
+
+ private:
+  std::function<void()> copy_, left_;
+  bool waits_ = false;  // for somebody to see it
+};
+
+}  // namespace
+
+FilteredTable::FilteredTable(const TableLayout& layout, TableRows* rows, QWidget* parent)
+    : QWidget(parent),
+      layout_(layout),
+      rows_(rows),
+      field_(new FilterField(layout, [this] { filter_changed(); })),
+      view_(new View([this] { copy(); }, [this] { row_hovered(-1); })),
+      totals_(new QLabel) {
+  rows_->setParent(this);
+  make_view();
+  totals_->setTextFormat(Qt::PlainText);
+  totals_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  totals_->setWordWrap(true);  // a long line must not make the panel wider
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(6, 6, 6, 6);
+  column->addWidget(field_);
+  column->addWidget(view_);
+  column->addWidget(totals_);
+  setMinimumHeight(60);  // a low window squeezes the parts, so that the pictures keep their room
+}
+
+void FilteredTable::make_view() {
+  const TableLayout& layout = layout_;
+  view_->setModel(rows_);
+  view_->setItemDelegate(new Cutter(layout, view_));
+  view_->setAccessibleName(QString::fromLatin1(layout.name));
+  view_->setRootIsDecorated(false);
+  view_->setUniformRowHeights(true);
+  view_->setAlternatingRowColors(true);
+  view_->setAllColumnsShowFocus(true);
+  view_->setIconSize(QSize(10, 10));
+  view_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  view_->setContextMenuPolicy(Qt::CustomContextMenu);
+  view_->setMouseTracking(true);
+  QHeaderView* header = view_->header();
+  const auto last = std::find_if(layout.columns.rbegin(), layout.columns.rend(), [](const Column& c) { return c.shown; });
+  header->setStretchLastSection(!is_number(last->kind));  // a number far from its neighbours is hard to read
+  header->setMinimumSectionSize(30);
+  header->setSortIndicator(-1, Qt::AscendingOrder);
+  header->setSortIndicatorClearable(true);  // a third click gives the order of the table back
+  header->setContextMenuPolicy(Qt::CustomContextMenu);
+  for (int c = 0; c < rows_->columnCount(); ++c) {
+    view_->setColumnWidth(c, layout.columns[c].width);
+    view_->setColumnHidden(c, !layout.columns[c].shown);
+  }
+  header->setSectionsClickable(true);
+  header->setSortIndicatorShown(true);
+  connect(header, &QHeaderView::sortIndicatorChanged, this, guarded(this, [this](int column, Qt::SortOrder order) {
+            rows_shown([&] { rows_->sort(column, order); });
+            order_changed();
+            show_totals();
+          }));
+  connect(header, &QHeaderView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { column_menu(at); }));
+  connect(view_, &QTreeView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { row_menu(at); }));
+  connect(view_, &QTreeView::entered, this, guarded(this, [this](const QModelIndex& index) { row_hovered(index.row()); }));
+  connect(view_, &QTreeView::activated, this, guarded(this, [this] { row_activated(); }));
+  connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          guarded(this, [this](const QModelIndex& now, const QModelIndex&) {
+            if (!following_ && now.isValid()) row_chosen(now.row());
+          }));
+  connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this, guarded(this, [this] { show_totals(); }));
+}
+
+QLineEdit* FilteredTable::filter() { return field_->edit(); }
+QString FilteredTable::filter_message() const { return field_->message(); }
+QString FilteredTable::totals() const { return totals_->text(); }
+const Filter& FilteredTable::filter_in_use() const { return field_->filter(); }
+const RowIds& FilteredTable::ids_at(int place) const { return rows_->table()->ids(rows_->rows()[place]); }
+
+void FilteredTable::follow(int place) {
+  const QModelIndex index = place < 0 ? QModelIndex() : rows_->index(place, 0);
+  if (index.isValid() && view_->currentIndex().row() == place) return;
+  const bool outer = std::exchange(following_, true);
+  if (index.isValid()) {
+    view_->selectionModel()->setCurrentIndex(index, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+    layout()->activate();  // the line of totals of the selection makes the view lower
+    view_->scrollTo(index);
+  } else {
+    view_->selectionModel()->clear();
+  }
+  following_ = outer;
+}
+
+void FilteredTable::rows_shown(const std::function<void()>& show) {
+  const bool outer = std::exchange(following_, true);
+  show();
+  following_ = outer;
+}
+
+// ---- totals ----
+
+std::vector<std::int32_t> FilteredTable::selected_rows() const {
+  std::vector<std::int32_t> selected;
+  const QItemSelection ranges = view_->selectionModel()->selection();
+  for (const QItemSelectionRange& range : ranges)
+    for (int place = range.top(); place <= range.bottom(); ++place) selected.push_back(place);
+  std::sort(selected.begin(), selected.end());
+  selected.erase(std::unique(selected.begin(), selected.end()), selected.end());
+  for (std::int32_t& place : selected) place = rows_->rows()[place];
+  return selected;
+}
+
+// "12 nodes · 3.00 MiB · 24.0 us, of 80; selected: 2 nodes · ..."
+void FilteredTable::show_totals() {
+  const Table* table = rows_->table();
+  if (table == nullptr) return totals_->clear();
+  const std::string all = table->totals_text(table->totals_of_all());
+  std::string text = rows_->shows_all() ? all : table->totals_text(table->totals(rows_->rows()));
+  if (rows_->rowCount() < table->rows()) text += ", of " + all;
+  if (const std::vector<std::int32_t> selected = selected_rows(); !selected.empty())
+    text += "\nselected: " + table->totals_text(table->totals(selected));
+  if (table->rows() == 0) text = table->layout().empty;
+  totals_->setText(QString::fromStdString(text));
+}
+
+// ---- copies and files ----
+
+std::string FilteredTable::selected_text() const {
+  const Table* table = rows_->table();
+  std::string text;
+  if (table == nullptr) return text;
+  for (const std::int32_t row : selected_rows()) {
+    std::string line;
+    for (int c = 0; c < rows_->columnCount(); ++c) {
+      const int column = view_->header()->logicalIndex(c);
+      if (!view_->isColumnHidden(column)) line += (line.empty() ? "" : "\t") + table->shown(column, row);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+void FilteredTable::copy() const { QGuiApplication::clipboard()->setText(QString::fromStdString(selected_text())); }
+
+void FilteredTable::write_csv(const std::string& path) const {
+  std::ostringstream text;
+  if (rows_->table() != nullptr) rows_->table()->write_csv(text, rows_->rows());
+  AtomicWriter out(path);
+  out.write(text.str());
+  out.commit();
+}
+
+void FilteredTable::ask_export() {
+  const QString name = QString::fromLatin1(layout_.name) + QStringLiteral(".csv");
+  const QString path = QFileDialog::getSaveFileName(this, QStringLiteral("Export CSV"), name, QStringLiteral("CSV (*.csv)"));
+  if (!path.isEmpty()) write_csv(path.toStdString());
+}
+
+// ---- menus ----
+
+void FilteredTable::column_menu(const QPoint& at) {
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  for (int c = 0; c < rows_->columnCount(); ++c) {
+    QAction* action = menu->addAction(QString::fromLatin1(layout_.columns[c].title));
+    action->setCheckable(true);
+    action->setChecked(!view_->isColumnHidden(c));
+    action->setEnabled(c != 0);  // a table without any column would have no header to bring one back
+    connect(action, &QAction::toggled, this, guarded(this, [this, c](bool on) { view_->setColumnHidden(c, !on); }));
+  }
+  menu->popup(view_->header()->mapToGlobal(at));
+}
+
+void FilteredTable::row_menu(const QPoint& at) {
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  connect(menu->addAction(QStringLiteral("Copy the selected rows\tCtrl+C")), &QAction::triggered, this,
+          guarded(this, [this] { copy(); }));
+  connect(menu->addAction(QStringLiteral("Export CSV…")), &QAction::triggered, this, guarded(this, [this] { ask_export(); }));
+  menu->popup(view_->viewport()->mapToGlobal(at));
+}
+
+}  // namespace tapedeck::viewer
