@@ -75,8 +75,8 @@ class CompareWindow : public QMainWindow {
     auto* parts = new QSplitter(Qt::Vertical);
     parts->addWidget(canvas_);
     parts->addWidget(table_);
-    parts->setStretchFactor(0, 3);
-    parts->setStretchFactor(1, 1);
+    parts->setStretchFactor(0, 1);
+    parts->setSizes({height() * 7 / 10, height() * 3 / 10});
     setCentralWidget(parts);
     canvas_->setFocus();
   }

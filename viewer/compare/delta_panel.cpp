@@ -1,5 +1,7 @@
 #include <tapedeck/viewer/compare/delta_panel.h>
 
+#include <QtWidgets/QLineEdit>
+
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -7,6 +9,7 @@ namespace tapedeck::viewer {
 DeltaPanel::DeltaPanel(ComparePicture& picture, std::function<void()> repaint, QWidget* parent)
     : FilteredTable(delta_layout(), new TableRows(delta_layout()), parent), picture_(picture), repaint_(std::move(repaint)) {
   made_ = true;
+  filter()->setPlaceholderText(QStringLiteral("Filter: conv  op:matmul  is:changed  runs_right>1  -change:moved"));
   refill();
 }
 
