@@ -78,6 +78,8 @@ std::string usage_text() {
          "tool)\n"
          "  --profile FILE.tape     times and peak of `tapedeck replay --profile --save`, beside those of the plan\n"
          "  --compare FILE          two plans side by side, on the same scales; --budget then means the second\n"
+         "  --live [PID|FOLDER]     watch a running program (TAPEDECK_VIEW=1 ./program); --shot and --export take what is "
+         "there\n"
          "  --shot FILE.png|svg|pdf write a picture unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
          "  --panel NAME            with --shot: only this panel: " +
@@ -141,6 +143,15 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->session = name == "--session";
       continue;
     }
+    if (name == "--live") {
+      const bool has_value = i + 1 < arguments.size() && !arguments[i + 1].starts_with("-");
+      options->live = has_value ? arguments[++i] : "";
+      continue;
+    }
+    if (name.starts_with("--live=")) {
+      options->live = name.substr(7);
+      continue;
+    }
     if (name.empty() || name[0] != '-') {
       if (!options->file.empty())
         return fail("more than one file: '" + options->file + "' and '" + name + "'; two are shown with --compare");
@@ -155,7 +166,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       static const std::vector<std::string> known = {"--shot",    "--size",     "--panel",   "--budget",     "--renderer",
                                                      "--compare", "--run",      "--costs",   "--theme",      "--scale",
                                                      "--export",  "--profile",  "--session", "--no-session", "--help",
-                                                     "--version", "--commands", "-platform", "-style"};
+                                                     "--version", "--commands", "--live",    "-platform",    "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -200,6 +211,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     }
   }
   if (options->help || options->version || options->commands) return true;
+  if (options->live && !(options->file + options->compare + options->panel).empty())
+    return fail("--live shows a running program, and goes with no FILE, --compare or --panel");
   if (!options->panel.empty() && find_panel(options->panel) == nullptr)
     return fail("no panel '" + options->panel + "'; there are " + panel_list());
   if (!options->panel.empty() && !options->unattended()) return fail("--panel goes with --shot or --export");
@@ -211,9 +224,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     for (const Command* command : options->run)
       if (!is_compare_command(command->id))
         return fail("--compare goes with --run " + list_of(compare_commands()) + ", not " + command->id);
-  if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
-  if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
-  if (!options->csv.empty() && !is_table(options->panel))
+  if (!options->shot.empty() && options->file.empty() && !options->live) return fail("--shot needs a FILE");
+  if (!options->csv.empty() && options->file.empty() && !options->live) return fail("--export needs a FILE");
+  if (!options->csv.empty() && !options->live && !is_table(options->panel))
     return fail(
         "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, nodes, values, parameters or decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))

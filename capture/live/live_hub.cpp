@@ -141,11 +141,19 @@ void Hub::ask(Request request) noexcept {
   }
 }
 
+// A program that wants no live view may have removed the variable in its main().
+void Hub::connect_if_still_asked() {
+  if (asked_for())
+    connect(options_from_environment());
+  else
+    disconnect();
+}
+
 // ---- what the program does ----
 
 void Hub::ran(const RanOp& call) noexcept {
   try {
-    if (armed_.load(std::memory_order_relaxed) && armed_.exchange(false)) connect(options_from_environment());
+    if (armed_.load(std::memory_order_relaxed) && armed_.exchange(false)) connect_if_still_asked();
     buffer_.ran(call);
     const bool waits = wish_.load(std::memory_order_relaxed) == Wish::begin || end_wished_.load(std::memory_order_relaxed);
     if (waits && !call.in_place) serve_begin_and_end();

@@ -44,6 +44,7 @@ class Hub final : public OpObserver, public StepObserver {
   enum class Wish : std::uint8_t { none, step, begin };
 
   bool connect_locked(const ConnectOptions& options);
+  void connect_if_still_asked();
   void unhook_if_idle() noexcept;
   void serve_begin_and_end();
   void open_capture(bool until_step);

@@ -4,6 +4,7 @@
 
 #include <tapedeck/viewer/command_palette.h>
 #include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/live_commands.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/panels/inspector.h>
@@ -104,6 +105,7 @@ class CommandWindow : public Window {
     if (window.inspector().has_step()) text += " step " + std::to_string(window.inspector().at().done);
     text += window.inspector().moves() ? " moves" : "";
     text += session.measuring() ? " measuring" : "";
+    text += live_window_of(window) != nullptr ? " live" : "";
     text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
   }
@@ -252,6 +254,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     EXPECT_NE(state(), before) << command.id;
     for (auto* dialog : window.findChildren<QDialog*>()) dialog->close();
     if (QWidget* palette = open_palette(window)) palette->close();
+    if (LiveWindow* live = live_window_of(window)) live->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
     window.cancel_measuring();
     window.set_look({});
