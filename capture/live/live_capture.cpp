@@ -62,6 +62,8 @@ bool StepCapture::can_finish() const {
          !open_history(*tape_);
 }
 
+NodeId StepCapture::nodes() const { return tape_->graph.node_count(); }
+
 std::optional<Captured> StepCapture::finish(std::string* problem) noexcept {
   try {
     *problem = passed_.fault;

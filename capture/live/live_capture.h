@@ -26,6 +26,8 @@ class StepCapture {
   bool can_finish() const;
   // Closes the capture. Empty if no graph can express the step; `problem` says why. Never throws.
   std::optional<Captured> finish(std::string* problem) noexcept;
+  NodeId nodes() const;                                         // so far
+  bool read_on_host() const { return !passed_.first.empty(); }  // a replay would not see what the program did with it
 
  private:
   std::unique_ptr<Capture> capture_;

@@ -18,7 +18,8 @@ namespace tapedeck::live {
 
 namespace {
 
-constexpr int kMostFiles = 8;  // of captured steps; older ones are removed
+constexpr int kMostFiles = 8;          // of captured steps; older ones are removed
+constexpr NodeId kMostNodes = 20'000;  // a capture that nobody ends is ended then
 
 // The capture that is open on this thread. A thread that ends closes it and gives its graph up.
 struct Open {
@@ -155,7 +156,8 @@ void Hub::ran(const RanOp& call) noexcept {
   try {
     if (armed_.load(std::memory_order_relaxed) && armed_.exchange(false)) connect_if_still_asked();
     buffer_.ran(call);
-    const bool waits = wish_.load(std::memory_order_relaxed) == Wish::begin || end_wished_.load(std::memory_order_relaxed);
+    const bool waits = wish_.load(std::memory_order_relaxed) == Wish::begin || end_wished_.load(std::memory_order_relaxed) ||
+                       open_captures_.load(std::memory_order_relaxed) > 0;
     if (waits && !call.in_place) serve_begin_and_end();
   } catch (const std::exception&) {
     buffer_.close();  // no memory: the program needs it more
@@ -195,7 +197,11 @@ void Hub::serve_begin_and_end() {
   Wish expected = Wish::begin;
   if (!open_here.capture && StepCapture::obstacle().empty() && wish_.compare_exchange_strong(expected, Wish::none))
     return open_capture(false);
-  if (open_here.capture && open_here.capture->can_finish() && end_wished_.exchange(false)) close_capture();
+  if (!open_here.capture || (!end_wished_.load() && (open_here.until_step || open_here.capture->nodes() < kMostNodes))) return;
+  if (open_here.capture->can_finish()) {
+    end_wished_ = false;
+    close_capture();
+  }
 }
 
 void Hub::open_capture(bool until_step) {
@@ -211,22 +217,23 @@ void Hub::close_capture() {
   if (!open_here.capture->can_finish()) return;
   std::string problem;
   const std::optional<Captured> captured = open_here.capture->finish(&problem);
+  const char* const note = open_here.capture->read_on_host() ? ", read tensors on the host" : "";
   open_here.capture.reset();
   {
     const std::lock_guard lock(mutex_);
     if (--open_captures_ == 0 && !writer_) unhook_if_idle();
   }
-  captured ? save(*captured, nullptr, true) : buffer_.captured("", "the step cannot be captured: " + problem);
+  captured ? save(*captured, nullptr, true, note) : buffer_.captured("", "the step cannot be captured: " + problem);
 }
 
-void Hub::save(const Captured& captured, const Plan* plan, bool with_values) noexcept {
+void Hub::save(const Captured& captured, const Plan* plan, bool with_values, const char* note) noexcept {
   try {
     const std::string in = folder();
     if (in.empty()) return;
     const int number = ++files_;
     const std::string name = fmt::format("capture-{}.tape", number);
     const std::string what = save_captured(in + "/" + name, captured, plan, with_values);
-    buffer_.captured(name, fmt::format("{}: {}", captured.graph.name.view(), what));
+    buffer_.captured(name, fmt::format("{}: {}{}", captured.graph.name.view(), what, note));
     ::unlink(fmt::format("{}/capture-{}.tape", in, number - kMostFiles).c_str());
   } catch (const std::exception& e) {
     try {
@@ -254,7 +261,7 @@ void Hub::after_fork_in_parent() {
 void Hub::after_fork_in_child() noexcept {
   if (writer_) {
     writer_->abandon_in_child();
-    (void)writer_.release();
+    parents_writer_ = writer_.release();
   }
   folder_.clear();
   armed_ = asked_for() && op_observer() == this;

@@ -49,7 +49,7 @@ class Hub final : public OpObserver, public StepObserver {
   void serve_begin_and_end();
   void open_capture(bool until_step);
   void close_capture();
-  void save(const Captured& captured, const Plan* plan, bool with_values) noexcept;
+  void save(const Captured& captured, const Plan* plan, bool with_values, const char* note = "") noexcept;
 
   std::atomic<bool> armed_{false};  // connects at the first op
   std::atomic<Wish> wish_{Wish::none};
@@ -59,7 +59,8 @@ class Hub final : public OpObserver, public StepObserver {
   LiveBuffer buffer_;
   mutable std::mutex mutex_;  // of the writer
   std::unique_ptr<LiveWriter> writer_;
-  std::string folder_;  // for the threads of the program; changes while no writer is there
+  const LiveWriter* parents_writer_ = nullptr;  // in the child of a fork: not to be used any more
+  std::string folder_;                          // for the threads of the program; changes while no writer is there
 };
 
 }  // namespace tapedeck::live

@@ -139,13 +139,13 @@ void fields(F& f, R& r, std::type_identity<PastRecord>) {
 
 bool is_allowed(const TextRecord& r) { return r.id > 0 && r.id < kMostTexts; }
 bool is_allowed(const OpRecord& r) {
-  return r.live >= 0 && r.bytes >= 0 && r.time_ns >= 0 && r.op < kMostTexts && r.path < kMostTexts && r.file < kMostTexts &&
-         r.line >= 0 && r.phase <= Phase::update && r.n_types <= r.n_results;
+  return r.index < kMostCalls && r.live >= 0 && r.bytes >= 0 && r.time_ns >= 0 && r.op < kMostTexts && r.path < kMostTexts &&
+         r.file < kMostTexts && r.line >= 0 && r.phase <= Phase::update && r.n_types <= r.n_results;
 }
-bool is_allowed(const StepRecord& r) { return r.time_ns >= 0 && r.live >= 0; }
-bool is_allowed(const DroppedRecord& r) { return r.highest_live >= 0; }
+bool is_allowed(const StepRecord& r) { return r.index < kMostCalls && r.step < kMostCalls && r.time_ns >= 0 && r.live >= 0; }
+bool is_allowed(const DroppedRecord& r) { return r.count < kMostCalls && r.highest_live >= 0; }
 bool is_allowed(const ReplayRecord& r) {
-  return r.time_ns >= 0 && r.live >= 0 && r.peak >= 0 && r.name < kMostTexts && r.nodes >= 0;
+  return r.index < kMostCalls && r.time_ns >= 0 && r.live >= 0 && r.peak >= 0 && r.name < kMostTexts && r.nodes >= 0;
 }
 // The file lies in the folder itself.
 bool is_allowed(const CapturedRecord& r) {
@@ -154,7 +154,8 @@ bool is_allowed(const CapturedRecord& r) {
 }
 bool is_allowed(const EndedRecord& r) { return r.time_ns >= 0; }
 bool is_allowed(const PastRecord& r) {
-  return r.time_ns >= 0 && r.lowest >= 0 && r.highest >= r.lowest && r.index + r.count >= r.index;
+  return r.time_ns >= 0 && r.lowest >= 0 && r.highest >= r.lowest && r.index < kMostCalls && r.count < kMostCalls &&
+         r.steps < kMostCalls;
 }
 
 template <class R>

@@ -24,6 +24,7 @@ inline constexpr std::size_t kChunkHeaderBytes = 16;
 inline constexpr std::uint32_t kMostRecordBytes = 16 * 1024;  // of one record, without its length
 inline constexpr std::uint32_t kMostTexts = 1 << 16;          // names, paths and files of one program
 inline constexpr std::size_t kMostTextBytes = 1024;           // longer ones are cut
+inline constexpr std::uint64_t kMostCalls = 1ull << 53;       // numbers of calls and steps lie below
 inline constexpr std::size_t kMostTypes = 4;                  // results of one op whose types are told
 
 enum class RecordKind : std::uint8_t { text = 1, op, step, dropped, replay, captured, ended, past };

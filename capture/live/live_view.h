@@ -19,8 +19,8 @@
 namespace tapedeck TAPEDECK_API {
 
 struct LiveViewOptions {
-  std::string folder;  // in which the program's folder is made; empty: the user's own. It must belong to this user alone
-  std::string name;    // of the program in the viewer; empty: that of its executable
+  std::string folder = {};  // in which the program's folder is made; empty: the user's own. It must belong to this user alone
+  std::string name = {};    // of the program in the viewer; empty: that of its executable
 };
 
 // A handle to the live view of the process. Destroying it changes nothing. Thread safe.

@@ -39,7 +39,8 @@ inline OpObserver* set_op_observer(OpObserver* observer) noexcept { return detai
 
 // Reports a call to the observer, if there is one.
 inline void report_op(const Op& op, std::span<detail::TensorImpl* const> results, Site site, bool in_place) {
-  if (OpObserver* const observer = op_observer()) detail::tell_observer(*observer, op, results, site, in_place);
+  if (OpObserver* const observer = op_observer()) [[unlikely]]
+    detail::tell_observer(*observer, op, results, site, in_place);
 }
 
 }  // namespace tapedeck

@@ -70,8 +70,9 @@ void LiveReader::ask(const std::string& what) const {
 std::uint64_t LiveReader::lowest_chunk_from(std::uint64_t number) const {
   std::uint64_t lowest = 0;
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, failed)) {
-    const std::string name = entry.path().filename().string();
+  using Entries = std::filesystem::directory_iterator;
+  for (Entries entry(path_, failed); !failed && entry != Entries(); entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
     constexpr std::string_view kPrefix = "chunk-";
     std::uint64_t found = 0;
     if (!name.starts_with(kPrefix)) continue;
@@ -140,12 +141,21 @@ LiveSource::~LiveSource() {
   thread_.join();
 }
 
+bool LiveSource::read_portion() {
+  try {
+    return reader_.read(&tape_, mutex_);
+  } catch (const std::exception& e) {  // no memory for what came
+    reader_.give_up(e.what());
+    return false;
+  }
+}
+
 void LiveSource::run() {
   std::unique_lock stop_lock(stop_mutex_);
   while (!stop_) {
     stop_lock.unlock();
     const bool alive = reader_.is_alive();  // before the last look, so that nothing is missed of a program that has died
-    const bool more = reader_.read(&tape_, mutex_);
+    const bool more = read_portion();
     {
       const std::lock_guard lock(mutex_);
       const LiveState now = alive ? LiveState::running : tape_.ended() ? LiveState::finished : LiveState::died;

@@ -30,6 +30,7 @@ class LiveReader {
   const std::string& damage() const { return damage_; }  // why nothing more is read; empty: nothing is wrong
   // Reads one portion into the tape, which `lock` guards. False if there was nothing new.
   bool read(LiveTape* tape, std::mutex& lock);
+  void give_up(const std::string& why) { damage_ = why; }
   bool is_alive() const { return live::is_alive(directory_.get()); }
   // Asks the program for something: "capture", "begin" or "end". Throws FileError.
   void ask(const std::string& what) const;
@@ -75,6 +76,7 @@ class LiveSource {
 
  private:
   void run();
+  bool read_portion();
 
   LiveReader reader_;
   mutable std::mutex mutex_;

@@ -23,6 +23,12 @@ void widen(LivePoint* to, const LivePoint& by) {
   to->highest = std::max(to->highest, by.highest);
 }
 
+// Numbers of a file may be anything; their sum stays far from the largest number.
+void add_bounded(std::int64_t* sum, std::int64_t number) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  *sum = std::min(*sum + std::min(number, kMost), kMost);
+}
+
 // "block.0.fc1" -> "block.0"
 std::string first_levels(const std::string& path) {
   const std::size_t first = path.find('.');
@@ -64,7 +70,7 @@ void LiveTape::add_one(const live::OpRecord& r) {
   if (ops_.size() > kMostRows) ops_.erase(ops_.begin(), ops_.begin() + kMostRows / 2);
   if (by_path_.size() <= r.path) by_path_.resize(r.path + 1);
   ++by_path_[r.path].calls;
-  if ((r.flags & live::OpRecord::kView) == 0) by_path_[r.path].bytes += std::min(r.bytes, std::int64_t{1} << 50);
+  if ((r.flags & live::OpRecord::kView) == 0) add_bounded(&by_path_[r.path].bytes, r.bytes);
   add_point(r.index, r.live, r.live);
   sample(r.time_ns);
 }
@@ -78,8 +84,8 @@ void LiveTape::add_one(const live::StepRecord& r) {
 }
 
 void LiveTape::add_one(const live::DroppedRecord& r) {
-  dropped_ += static_cast<std::int64_t>(std::min<std::uint64_t>(r.count, 1ull << 50));
-  if (r.count > (1ull << 50)) return;
+  if (r.count > live::kMostCalls - next_index_) return;
+  dropped_ += static_cast<std::int64_t>(r.count);
   add_point(next_index_, r.highest_live, r.highest_live);
   next_index_ += r.count;
 }
@@ -99,7 +105,7 @@ void LiveTape::add_one(const live::EndedRecord&) { ended_ = true; }
 
 // The beginning of a chunk tells the past again, which only a late viewer needs.
 void LiveTape::add_one(const live::PastRecord& r) {
-  if (r.index < next_index_ || r.count == 0 || r.count > (1ull << 50)) return;
+  if (r.index < next_index_ || r.count == 0 || r.count > live::kMostCalls - r.index) return;
   add_point(r.index, r.lowest, r.highest);
   next_index_ = r.index + r.count;
   step_ = std::max(step_, r.steps);
@@ -168,8 +174,8 @@ void LiveTape::sample(std::int64_t time_ns) {
 double LiveTape::rate(std::int64_t Sample::*of) const {
   if (samples_.size() < 2) return 0;
   const Sample &first = samples_.front(), &last = samples_.back();
-  return static_cast<double>(last.*of - first.*of) * 1e9 /
-         static_cast<double>(std::max<std::int64_t>(last.time_ns - first.time_ns, 1));
+  const double seconds = static_cast<double>(std::max<std::int64_t>(last.time_ns - first.time_ns, 1)) / 1e9;
+  return std::clamp(static_cast<double>(last.*of - first.*of) / seconds, 0.0, 1e12);
 }
 
 // ---- modules ----

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
@@ -31,13 +32,20 @@ class Child {
  public:
   // `settings` are variables of the environment. The warnings of the child go to the file `errors`.
   Child(const std::string& test, const std::map<std::string, std::string>& settings, const std::string& errors = "/dev/null") {
+    // All memory is taken before the fork: other threads may hold locks of the allocator.
+    std::vector<std::string> texts;
+    for (char** at = ::environ; *at; ++at)
+      if (const std::string text = *at; settings.count(text.substr(0, text.find('='))) == 0) texts.push_back(text);
+    for (const auto& setting : settings) texts.push_back(setting.first + "=" + setting.second);
+    std::string filter = "--gtest_filter=" + test, name = "live_child", disabled = "--gtest_also_run_disabled_tests";
+    std::vector<char*> arguments = {name.data(), filter.data(), disabled.data(), nullptr}, environment;
+    for (std::string& text : texts) environment.push_back(text.data());
+    environment.push_back(nullptr);
     process_ = ::fork();
     if (process_ != 0) return;
-    for (const auto& [name, value] : settings) ::setenv(name.c_str(), value.c_str(), 1);
     const int out = ::open("/dev/null", O_WRONLY), err = ::open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(out, 1), ::dup2(err, 2);
-    const std::string filter = "--gtest_filter=" + test;
-    ::execl("/proc/self/exe", "live_child", filter.c_str(), "--gtest_also_run_disabled_tests", nullptr);
+    ::execve("/proc/self/exe", arguments.data(), environment.data());
     ::_exit(99);
   }
   ~Child() {
