@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <QtCore/QDateTime>
+#include <QtGui/QShortcut>
 #include <QtWidgets/QCheckBox>
 #include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QHeaderView>
@@ -107,9 +108,11 @@ void LiveWindow::make_view() {
   back->setToolTip(QStringLiteral("Shows the list of running programs again."));
   capture_ = new QPushButton(QStringLiteral("Capture next step"), view_);
   capture_->setObjectName(QStringLiteral("capture"));
+  capture_->setToolTip(QStringLiteral("Asks the program for its next step, as a file in the list below (Ctrl+Shift+S)."));
   follow_ = new QCheckBox(QStringLiteral("Follow"), view_);
-  follow_->setToolTip(QStringLiteral("Keeps the newest calls in view, in the curve and in the table."));
+  follow_->setToolTip(QStringLiteral("Keeps the newest calls in view, in the curve and in the table (F)."));
   auto* fit = new QPushButton(QStringLiteral("Fit all"), view_);
+  fit->setToolTip(QStringLiteral("Shows all calls (H)."));
   for (QWidget* widget : std::initializer_list<QWidget*>{back, capture_, follow_, fit}) bar->addWidget(widget);
   bar->addWidget(note_ = plain_label(view_), 1);
   layout->addWidget(status_ = plain_label(view_));
@@ -156,6 +159,13 @@ void LiveWindow::make_view() {
             picture_->fit_all();
             follow(true);
           }));
+  const auto key = [this](const char* keys, auto run) {
+    auto* shortcut = new QShortcut(QKeySequence(QString::fromLatin1(keys)), view_);
+    connect(shortcut, &QShortcut::activated, this, guarded(this, run));
+  };
+  key("Ctrl+Shift+S", [this] { capture(); });
+  key("F", [this] { follow(!follows()); });
+  key("H", [fit] { fit->click(); });
   connect(captures_, &QListWidget::itemClicked, this, guarded(this, [this] { open_chosen_capture(); }));
   picture_->on_change([this] { follow_->setChecked(picture_->follows()); });
   pages_->addWidget(view_);
@@ -289,6 +299,7 @@ void LiveWindow::update_programs() {
     if (item->data(0, Qt::UserRole).toString() == chosen) programs_->setCurrentItem(item);
   }
   const bool any = programs_->topLevelItemCount() > 0;
+  for (int c = 0; c < programs_->columnCount(); ++c) programs_->resizeColumnToContents(c);
   if (any && programs_->currentItem() == nullptr) programs_->setCurrentItem(programs_->topLevelItem(0));
 }
 

@@ -34,8 +34,11 @@ class Child {
   Child(const std::string& test, const std::map<std::string, std::string>& settings, const std::string& errors = "/dev/null") {
     // All memory is taken before the fork: other threads may hold locks of the allocator.
     std::vector<std::string> texts;
-    for (char** at = ::environ; *at; ++at)
-      if (const std::string text = *at; settings.count(text.substr(0, text.find('='))) == 0) texts.push_back(text);
+    for (char** at = ::environ; *at; ++at) {
+      const std::string text = *at;
+      const bool is_set = settings.count(text.substr(0, text.find('='))) > 0;
+      if (!is_set && !text.starts_with("GTEST_")) texts.push_back(text);  // the child has one test, whatever shard this process is
+    }
     for (const auto& setting : settings) texts.push_back(setting.first + "=" + setting.second);
     std::string filter = "--gtest_filter=" + test, name = "live_child", disabled = "--gtest_also_run_disabled_tests";
     std::vector<char*> arguments = {name.data(), filter.data(), disabled.data(), nullptr}, environment;

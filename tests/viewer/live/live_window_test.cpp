@@ -99,6 +99,21 @@ TEST_F(LiveUi, TheButtonAsksForTheNextStep) {
   EXPECT_EQ(folder.request(), "capture\n");
 }
 
+TEST_F(LiveUi, KeysCaptureFollowAndFit) {
+  window->activateWindow();
+  ASSERT_TRUE(spin_until([&] { return window->isActiveWindow(); }));
+  press(*window, Qt::Key_S, Qt::ControlModifier | Qt::ShiftModifier);
+  EXPECT_EQ(folder.request(), "capture\n");
+  press(*window, Qt::Key_F);
+  EXPECT_FALSE(window->follows());
+  wheel(canvas(), middle(), 3);
+  EXPECT_LT(window->picture().view().size(), 150);
+  press(*window, Qt::Key_H);
+  EXPECT_TRUE(window->follows());
+  show_all();
+  EXPECT_EQ(window->picture().view().size(), 200);
+}
+
 TEST(LiveUiWithoutSteps, ACaptureLastsUntilItIsEnded) {
   const Folder base;
   const LiveFolder folder(base.file("live"));
