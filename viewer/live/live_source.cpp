@@ -21,7 +21,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr std::size_t kPortion = 256 << 10;
+constexpr std::size_t kPortion = 64 << 10;
 constexpr std::chrono::milliseconds kPause{30};
 
 live::Descriptor open_plain(int folder, const char* name) {
@@ -141,7 +141,13 @@ LiveSource::~LiveSource() {
   thread_.join();
 }
 
+// A mutex may go to the reader again and again while the thread of the windows waits for it, so the reader lets it pass.
+void LiveSource::let_views_pass() const {
+  while (waiting_.load() > 0) std::this_thread::yield();
+}
+
 bool LiveSource::read_portion() {
+  let_views_pass();
   try {
     return reader_.read(&tape_, mutex_);
   } catch (const std::exception& e) {  // no memory for what came
@@ -156,6 +162,7 @@ void LiveSource::run() {
     stop_lock.unlock();
     const bool alive = reader_.is_alive();  // before the last look, so that nothing is missed of a program that has died
     const bool more = read_portion();
+    let_views_pass();
     {
       const std::lock_guard lock(mutex_);
       const LiveState now = alive ? LiveState::running : tape_.ended() ? LiveState::finished : LiveState::died;

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/live/live_folder.h>
 #include <tapedeck/viewer/live/live_tape.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -62,7 +63,11 @@ class LiveSource {
   // What there is of the tape. The lock is held for as long as the object lives.
   class View {
    public:
-    explicit View(const LiveSource& source) : lock_(source.mutex_), source_(source) {}
+    explicit View(const LiveSource& source) : lock_(source.mutex_, std::defer_lock), source_(source) {
+      ++source.waiting_;
+      lock_.lock();
+      --source.waiting_;
+    }
     const LiveTape& tape() const { return source_.tape_; }
     LiveState state() const { return source_.state_; }
     const std::string& damage() const { return source_.damage_; }
@@ -77,9 +82,11 @@ class LiveSource {
  private:
   void run();
   bool read_portion();
+  void let_views_pass() const;
 
   LiveReader reader_;
   mutable std::mutex mutex_;
+  mutable std::atomic<int> waiting_{0};  // threads that wait for the mutex to look at the tape
   LiveTape tape_;
   LiveState state_ = LiveState::running;
   std::string damage_;

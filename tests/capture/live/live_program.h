@@ -37,7 +37,8 @@ class Child {
     for (char** at = ::environ; *at; ++at) {
       const std::string text = *at;
       const bool is_set = settings.count(text.substr(0, text.find('='))) > 0;
-      if (!is_set && !text.starts_with("GTEST_")) texts.push_back(text);  // the child has one test, whatever shard this process is
+      if (!is_set && !text.starts_with("GTEST_"))
+        texts.push_back(text);  // the child has one test, whatever shard this process is
     }
     for (const auto& setting : settings) texts.push_back(setting.first + "=" + setting.second);
     std::string filter = "--gtest_filter=" + test, name = "live_child", disabled = "--gtest_also_run_disabled_tests";
