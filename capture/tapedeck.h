@@ -8,6 +8,7 @@
 #include <tapedeck/capture/file/load_executor.h>
 #include <tapedeck/capture/file/pytorch_weights.h>
 #include <tapedeck/capture/file/training_state.h>
+#include <tapedeck/capture/live/live_view.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/planner/planner.h>

@@ -27,7 +27,7 @@ namespace {
 constexpr std::pair<const char*, const char*> kMenus[] = {
     {"file", "&File"},       {"edit", "&Edit"},          {"view", "&View"}, {"panel", "&Panels"},
     {"budget", "&Budget"},   {"replay", "&Replay"},      {"go", "&Go"},     {"graph", "Gr&aph"},
-    {"compare", "&Compare"}, {"bookmark", "Book&marks"}, {"help", "&Help"}};
+    {"compare", "&Compare"}, {"bookmark", "Book&marks"}, {"live", "&Live"}, {"help", "&Help"}};
 
 bool is_arrow(int key) { return key >= Qt::Key_Left && key <= Qt::Key_Down; }
 

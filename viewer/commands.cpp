@@ -4,6 +4,7 @@
 #include <tapedeck/viewer/command_palette.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/key_sheet.h>
+#include <tapedeck/viewer/live_commands.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/node_search.h>
 #include <tapedeck/viewer/panels/graph.h>
@@ -362,6 +363,23 @@ Commands bookmark_commands() {
   };
 }
 
+// The commands for a running program. Each opens the window that watches one.
+Commands live_commands() {
+  return {
+      {"live.watch", "Watch a running program…", "Ctrl+Shift+W",
+       "List the programs that write a live view (TAPEDECK_VIEW=1), and watch one.", [](W& w) { show_live_window(w); }},
+      {"live.capture", "Capture the next step", "Ctrl+Shift+S",
+       "Ask the watched program for its next step as a file; without steps: begin a capture, or end it.",
+       [](W& w) { show_live_window(w).capture(); }, true},
+      {"live.follow", "Follow the program", "", "Keep the newest calls of the watched program in view, or stop that.",
+       [](W& w) {
+         LiveWindow& live = show_live_window(w);
+         live.follow(!live.follows());
+       },
+       false, false, [](const W& w) { return live_window_of(w) != nullptr && live_window_of(w)->follows(); }},
+  };
+}
+
 Commands help_commands() {
   return {
       {"help.commands", "Command palette", "Ctrl+Shift+P", "Find a command by typing letters of its name.",
@@ -377,7 +395,7 @@ const std::vector<Command>& all_commands() {
     Commands all;
     for (Commands (*part)() : {file_commands, edit_commands, view_commands, picture_commands, look_commands, panel_commands,
                                budget_commands, step_commands, replay_commands, go_commands, graph_commands,
-                               compare_commands_of_window, bookmark_commands, help_commands}) {
+                               compare_commands_of_window, bookmark_commands, live_commands, help_commands}) {
       Commands table = part();
       std::move(table.begin(), table.end(), std::back_inserter(all));
     }

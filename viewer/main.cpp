@@ -2,6 +2,7 @@
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/live_commands.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/settings.h>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,7 +59,7 @@ bool any_window_is_open() {
 }
 
 int run(QApplication& app, const Options& options) {
-  if (options.unattended()) return take_shot(options);
+  if (options.unattended()) return options.live ? take_live_shot(options) : take_shot(options);
   close_on_signals(app);
   MainWindow::Setup setup;
   setup.renderer = choose_renderer(options.renderer, &setup.renderer_text);
@@ -72,6 +74,12 @@ int run(QApplication& app, const Options& options) {
   }
   MainWindow window(setup);
   window.resize(options.width, options.height);
+  if (options.live) {
+    const std::unique_ptr<LiveWindow> live = make_live_window(window, *options.live);
+    live->resize(options.width, options.height);
+    live->show();
+    return app.exec();
+  }
   window.show();
   int failed = kOk;
   if (!options.file.empty())
@@ -87,6 +95,7 @@ int run(QApplication& app, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  qunsetenv("TAPEDECK_VIEW");  // the viewer watches others
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   Options options;
   std::string problem;

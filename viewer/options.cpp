@@ -80,6 +80,8 @@ std::string usage_text() {
          "  --compare FILE          two plans side by side, on the same scales; --budget then means the second; with "
          "--export:\n"
          "                          the table of what differs\n"
+         "  --live [PID|FOLDER]     watch a running program (TAPEDECK_VIEW=1 ./program); --shot and --export take what is "
+         "there\n"
          "  --shot FILE.png|svg|pdf write a picture unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
          "  --panel NAME            with --shot: only this panel: " +
@@ -143,6 +145,15 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       options->session = name == "--session";
       continue;
     }
+    if (name == "--live") {
+      const bool has_value = i + 1 < arguments.size() && !arguments[i + 1].starts_with("-");
+      options->live = has_value ? arguments[++i] : "";
+      continue;
+    }
+    if (name.starts_with("--live=")) {
+      options->live = name.substr(7);
+      continue;
+    }
     if (name.empty() || name[0] != '-') {
       if (!options->file.empty())
         return fail("more than one file: '" + options->file + "' and '" + name + "'; two are shown with --compare");
@@ -157,7 +168,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       static const std::vector<std::string> known = {"--shot",    "--size",     "--panel",   "--budget",     "--renderer",
                                                      "--compare", "--run",      "--costs",   "--theme",      "--scale",
                                                      "--export",  "--profile",  "--session", "--no-session", "--help",
-                                                     "--version", "--commands", "-platform", "-style"};
+                                                     "--version", "--commands", "--live",    "-platform",    "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end())
         return fail("unknown option " + name + did_you_mean(name, {known.begin(), known.end()}));
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
@@ -206,6 +217,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     if (options->compare.empty()) return fail("--panel compare needs --compare FILE");
     options->panel.clear();
   }
+  if (options->live && !(options->file + options->compare + options->panel).empty())
+    return fail("--live shows a running program, and goes with no FILE, --compare or --panel");
   if (!options->panel.empty() && find_panel(options->panel) == nullptr)
     return fail("no panel '" + options->panel + "'; there are " + panel_list() + ", compare");
   if (!options->panel.empty() && !options->unattended()) return fail("--panel goes with --shot or --export");
@@ -220,6 +233,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
   if (!options->csv.empty() && options->compare.empty() && !is_table(options->panel))
+    if (!options->shot.empty() && options->file.empty() && !options->live) return fail("--shot needs a FILE");
+  if (!options->csv.empty() && options->file.empty() && !options->live) return fail("--export needs a FILE");
+  if (!options->csv.empty() && !options->live && !is_table(options->panel))
     return fail(
         "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, nodes, values, parameters or decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))

@@ -27,8 +27,9 @@ struct Options {
   CostSource costs = CostSource::best;
   std::vector<const Command*> run;
   std::optional<Theme> theme;
-  double scale = 0;             // 0: not given
-  std::optional<bool> session;  // --session, --no-session
+  double scale = 0;                 // 0: not given
+  std::optional<bool> session;      // --session, --no-session
+  std::optional<std::string> live;  // --live: a process, a folder, or empty
   bool help = false, version = false, commands = false;
 
   bool unattended() const { return !shot.empty() || !csv.empty(); }  // no window is opened

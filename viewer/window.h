@@ -97,6 +97,7 @@ class MainWindow : public QMainWindow, public Observer {
   void wait_for_measuring();                                               // blocks; for unattended pictures
   const std::string& measuring_error() const { return measuring_error_; }  // of the last measurement; empty if there was none
   ReplayTask& replays() { return *replays_; }
+  Renderer renderer() const { return setup_.renderer; }  // of its canvases
 
   // The functions that commands call.
   void ask_open();

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/file/pytorch_notes.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/tensor_files.h>
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -190,8 +191,10 @@ std::map<std::string, Shape> pytorch_shapes(const Module& net) {
 }
 
 LoadReport load_weights(Module& net, const std::string& path, const WeightNames& names, LoadOptions options, Site site) {
-  if (thread_state().tape->capturing)
-    throw CaptureError(error_text("load_weights", "writes parameters inside a capture, which a replay could not repeat", site));
+  const Recorder& tape = *thread_state().tape;
+  if (tape.capturing)
+    refuse_in_capture(tape,
+                      error_text("load_weights", "writes parameters inside a capture, which a replay could not repeat", site));
   if (abstract_mode()) throw UsageError(error_text("load_weights", "has no data to work on in abstract mode", site));
   const NoGrad no_grad;
   const TensorFile file = load_tensor_file(path);

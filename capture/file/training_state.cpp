@@ -8,6 +8,7 @@
 
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/tensor_files.h>
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/random_position.h>
 #include <tapedeck/engine/eager/recorder.h>
@@ -73,8 +74,9 @@ Parts parts_of(const StateParts& state) {
 }
 
 void refuse_inside_capture(const char* what, Site site) {
-  if (thread_state().tape->capturing)
-    throw CaptureError(error_text(what, "works on the host inside a capture, which a replay could not repeat", site));
+  const Recorder& tape = *thread_state().tape;
+  if (tape.capturing)
+    refuse_in_capture(tape, error_text(what, "works on the host inside a capture, which a replay could not repeat", site));
   if (abstract_mode()) throw UsageError(error_text(what, "has no data to work on in abstract mode", site));
 }
 

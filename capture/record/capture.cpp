@@ -5,6 +5,7 @@
 #include <tapedeck/capture/record/dynamic_region.h>
 #include <tapedeck/capture/record/freeze_tape.h>
 #include <tapedeck/engine/control/mask_counts.h>
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -68,7 +69,8 @@ struct Capture::Impl {
 
 Capture::Capture(std::string name, Site site) : impl_(std::make_unique<Impl>()) {
   ThreadState& state = thread_state();
-  if (state.tape->capturing) fail("a capture is already open on this thread", site);
+  if (state.tape->capturing)
+    refuse_in_capture(*state.tape, error_text("capture", "a capture is already open on this thread", site));
   if (state.region != kNone) fail("cannot open inside a checkpoint region", site);
   rng_state();  // follows a new seed now, because a capture cannot be seeded again
   impl_->name = std::move(name);

@@ -22,6 +22,7 @@
 #include <tapedeck/capture/step/save_for_view.h>
 #include <tapedeck/capture/step/size_families.h>
 #include <tapedeck/capture/step/step_monitors.h>
+#include <tapedeck/capture/step/step_observer.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/thread_state.h>
 
@@ -396,7 +397,15 @@ CapturedStep::~CapturedStep() {
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
 CapturedStep& CapturedStep::operator=(CapturedStep&&) noexcept = default;
 
-std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs, Site site) { return impl_->call(inputs, site); }
+std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs, Site site) {
+  StepObserver* const observer = step_observer();
+  if (!observer || thread_state().tape->capturing) return impl_->call(inputs, site);
+  const Plan* const before = plan();
+  const int replays_before = replays();
+  std::vector<Tensor> results = impl_->call(inputs, site);
+  observer->called(*this, plan() != nullptr && plan() != before, replays() != replays_before);
+  return results;
+}
 
 CaptureMode CapturedStep::mode() const { return impl_->mode; }
 void CapturedStep::set_mode(CaptureMode mode) { impl_->mode = mode; }

@@ -8,6 +8,7 @@
 #include <tapedeck/engine/control/dispatch_regions.h>
 #include <tapedeck/engine/control/loops.h>
 #include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/core_ops.h>
@@ -43,7 +44,7 @@ void check_defined(const char* op, const Tensors& tensors, const char* what, Sit
 
 bool as_nodes(const Tensors& operands) {
   const ThreadState& state = thread_state();
-  return state.tape->capturing || state.abstract ||
+  return (state.tape->capturing && !passes_everything(*state.tape)) || state.abstract ||
          std::any_of(operands.begin(), operands.end(), [](const Tensor& t) { return t.abstract(); });
 }
 

@@ -9,6 +9,7 @@
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/eager_profile.h>
 #include <tapedeck/engine/eager/eviction.h>
+#include <tapedeck/engine/eager/op_observer.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/interruption.h>
@@ -260,6 +261,7 @@ void compute(Call& c, TensorImpl** out) {
   try {
     if (c.op.view) {
       out[0] = compute_view(c);
+      if (!abstract) report_op(c.op, {out, 1}, c.site, false);
       return;
     }
     const detail::ResidentTensors operands(abstract ? std::span<TensorImpl* const>() : in);
@@ -269,6 +271,7 @@ void compute(Call& c, TensorImpl** out) {
     run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
     if (settings().watches_results()) watch_results(c, out);
     if (detail::calls_are_logged()) detail::log_call(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, c.site);
+    report_op(c.op, {out, static_cast<std::size_t>(c.n_out)}, c.site, false);
   } catch (...) {
     for (int i = 0; i < made; ++i) detail::release(out[i]);
     rethrow_memory_limit(c);

@@ -15,4 +15,14 @@ void refuse_host_read_on(const Recorder& tape, ErrorText refusal) {
   if (reads->first.empty()) reads->first = refusal.str();
 }
 
+bool passes_everything(const Recorder& tape) noexcept {
+  const PassedHostReads* const reads = passed_host_reads();
+  return reads && reads->everything && reads->capture == &tape;
+}
+
+void refuse_in_capture(const Recorder& tape, ErrorText refusal) {
+  if (!passes_everything(tape)) throw CaptureError(std::move(refusal));
+  if (std::string& fault = passed_host_reads()->fault; fault.empty()) fault = refusal.str();
+}
+
 }  // namespace tapedeck

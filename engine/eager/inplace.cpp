@@ -8,6 +8,7 @@
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/eager/op_observer.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/core_ops.h>
@@ -55,6 +56,7 @@ void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
   if (settings().watches_results()) watch_results(c, made.data());
   for (std::size_t k = 0; k < out.size(); ++k)
     if (made[k] != out[k]) run_kernel(ops::copy, &made[k], 1, nullptr, &out[k], 1, c.site);
+  report_op(c.op, out, c.site, true);
 }
 
 // Whether the tensor shows one element at several places. Such a tensor cannot be written element by element.

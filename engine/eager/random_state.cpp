@@ -7,6 +7,8 @@
 // A thread writes its own state only, so a new seed needs no lock in the threads that draw.
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/eviction.h>
+#include <tapedeck/engine/eager/host_reads.h>
+#include <tapedeck/engine/eager/op_observer.h>
 #include <tapedeck/engine/eager/random_position.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -111,12 +113,14 @@ void begin_stream(ThreadState& state, const Follow& follow) {
 // Whether a capture or a nested tape is open in which the thread may already have drawn. Then the state is not written now: the
 // write would not be on the tape, so a replay could not repeat it. The thread follows the new seed after the capture.
 bool inside_step(const ThreadState& state) {
-  return state.random.state.defined() && (state.tape->capturing || state.tape->nested);
+  if (!state.random.state.defined() || (state.tape->capturing && passes_everything(*state.tape))) return false;
+  return state.tape->capturing || state.tape->nested;
 }
 
 void refuse_inside_capture(const char* what, Site site) {
-  if (thread_state().tape->capturing)
-    throw CaptureError(error_text(what, "re-seeds inside a capture, which a replay could not repeat", site));
+  const Recorder& tape = *thread_state().tape;
+  if (tape.capturing)
+    refuse_in_capture(tape, error_text(what, "re-seeds inside a capture, which a replay could not repeat", site));
 }
 
 }  // namespace
@@ -153,8 +157,9 @@ RandomPosition random_position() {
 }
 
 void set_random_position(const RandomPosition& position, Site site) {
-  if (thread_state().tape->capturing)
-    throw CaptureError(error_text("set_random_position", "changes the random state inside a capture", site));
+  const Recorder& tape = *thread_state().tape;
+  if (tape.capturing)
+    refuse_in_capture(tape, error_text("set_random_position", "changes the random state inside a capture", site));
   Tensor rng = rng_state();  // follows the seed of the process first
   auto* raw = static_cast<std::int64_t*>(detail::bytes_to_write(*rng.impl(), site));
   raw[0] = position.seed;
@@ -172,6 +177,7 @@ void next_step(Site site) {
   const Tensor rng[1] = {rng_state()};
   apply_in_place(ops::rng_next, rng, nullptr, site);
   state.draws.clear();
+  if (OpObserver* const observer = op_observer()) observer->stepped();
 }
 
 }  // namespace tapedeck

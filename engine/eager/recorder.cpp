@@ -5,6 +5,7 @@
 //                      bound, but its base was written since      ->  the view is recorded again
 //                      made outside                               ->  a new value without a node
 #include <tapedeck/engine/eager/draw_path.h>
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/ir/core_ops.h>
 
@@ -154,10 +155,11 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
     return v;
   }
   if (capturing)
-    throw CaptureError(error_text("capture",
-                                  fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
-                                              to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line),
-                                  site));
+    refuse_in_capture(*this,
+                      error_text("capture",
+                                 fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
+                                             to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line),
+                                 site));
   const ValueId old = bound_value(*t);
   const Type type = t->type();
   make_entries_fit(1, 1);
@@ -177,7 +179,8 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
     return current(*t, v, site) ? v : take_again(t, site);
   }
   const ThreadState& state = thread_state();
-  if (capturing && !nested && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
+  if (capturing && !nested && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled &&
+      !passes_everything(*this))
     throw CaptureError(
         error_text("capture",
                    fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
@@ -199,8 +202,10 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
       const TapeValue& v = info[o.last];
       if (t->storage && t->storage->version != v.version) {
         if (capturing)
-          throw CaptureError(error_text(
-              "capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
+          refuse_in_capture(
+              *this,
+              error_text("capture",
+                         fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
       } else if (capturing || v.needs_grad == t->requires_grad) {  // otherwise the user has switched requires_grad since
         return o.last;
       }

@@ -122,6 +122,10 @@ const std::vector<SettingDoc>& setting_docs() {
        "the number of threads of eager ops and of replays that are given none; 0: the cores that this process may use. "
        "set_threads() does the same from C++"},
       {"TAPEDECK_UPDATE_GOLDEN", "0, 1", "0", "tests: golden files are written anew instead of compared"},
+      {"TAPEDECK_VIEW", "0, 1, a folder", "0",
+       "the program writes a live view from its first op on, for `tapedeck-viewer --live`: 1: to the user's own folder; a "
+       "folder: "
+       "there (capture/live/live_view.h)"},
   };
   return docs;
 }

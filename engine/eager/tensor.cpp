@@ -215,7 +215,8 @@ void* Tensor::mutable_data(Site site) {
   need(impl_, "data");
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
-    throw CaptureError(
+    refuse_in_capture(
+        *state->tape,
         error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
   refuse_host_read(*impl_, "mutable_data", site);
   detail::before_write(*impl_->storage, "mutable_data", site);
@@ -308,10 +309,14 @@ Tensor& Tensor::requires_grad(bool on) {
     if (state->tape->needs_grad(t))
       throw GradientError(
           error_text("requires_grad", fmt::format("{} is a result and no leaf; detach() it first", to_string(t.type())), {}));
-    if (on)
-      throw CaptureError(
+    if (on) {
+      refuse_in_capture(
+          *state->tape,
           error_text("requires_grad",
                      fmt::format("{} was computed inside the capture; make the leaf before it", to_string(t.type())), {}));
+      state->tape->dropped(t);  // from here on it is a tensor from outside
+      t.tape = 0;
+    }
   }
   t.requires_grad = on;
   return *this;

@@ -1,3 +1,4 @@
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/nn/module.h>
@@ -92,8 +93,9 @@ std::vector<Tensor> Module::trainable_parameters() const {
 namespace {
 
 void refuse_inside_capture(const char* what, Site site) {
-  if (thread_state().tape->capturing)
-    throw CaptureError(error_text(what, "changes parameters inside a capture, which a replay could not repeat", site));
+  const Recorder& tape = *thread_state().tape;
+  if (tape.capturing)
+    refuse_in_capture(tape, error_text(what, "changes parameters inside a capture, which a replay could not repeat", site));
 }
 
 }  // namespace

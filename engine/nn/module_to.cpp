@@ -4,6 +4,7 @@
 //     weight f32[4,3] --cast--> f16[4,3]        handles of `weight` stay; dtype, bytes and strides are those of the conversion
 //
 // The new bytes have a higher version than the old ones. So tapes and recordings that know the tensor see that it was written.
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
@@ -52,8 +53,9 @@ void exchange(Conversion& c) {
 void Module::to(DType dtype, Site site) {
   if (!is_floating(dtype))
     throw UsageError(error_text("to", fmt::format("takes a floating dtype, not {}", dtype_name(dtype)), site));
-  if (thread_state().tape->capturing || thread_state().tape->nested)
-    throw CaptureError(error_text("to", "converts tensors inside a capture, which a replay could not repeat", site));
+  const Recorder& tape = *thread_state().tape;
+  if (tape.capturing || tape.nested)
+    refuse_in_capture(tape, error_text("to", "converts tensors inside a capture, which a replay could not repeat", site));
   const NoGrad no_grad;
   std::vector<Conversion> conversions;
   for (const auto& tensors : {parameters(), buffers()})

@@ -4,6 +4,7 @@
 //       replay     the node          ->    function number 7, with tensors made of the node's operands
 //
 // A graph holds only the number. The capture keeps the function itself alive.
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ir/infer.h>
@@ -202,7 +203,7 @@ std::vector<Tensor> gradients_of(const HostStretch& fn, const std::vector<Tensor
 const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name, Site site) {
   require_defined(x, "on_host", site);
   const ThreadState& state = thread_state();
-  if (!state.tape->capturing) {
+  if (!state.tape->capturing || passes_everything(*state.tape)) {
     if (!state.abstract && !x.abstract()) as_ordinary_code([&] { fn(own_copy(x)); });
     return x;
   }
@@ -215,7 +216,7 @@ const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name, Site s
 std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStretch fn, const char* name, Site site) {
   for (const Tensor& x : xs) require_defined(x, "exclude_from_capture", site);
   const ThreadState& state = thread_state();
-  if (!state.tape->capturing) return fn(xs);
+  if (!state.tape->capturing || passes_everything(*state.tape)) return fn(xs);
   if (state.region != kNone)
     throw CaptureError(error_text("exclude_from_capture",
                                   "cannot stand inside a checkpoint region: backward would have to run it a third time", site));

@@ -8,6 +8,7 @@
 
 #include <tapedeck/engine/control/mask_counts.h>
 #include <tapedeck/engine/eager/call_scope.h>
+#include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -236,8 +237,10 @@ class Subscript {
       return;
     }
     if (capturing_counts())
-      throw CaptureError(error_text(
-          "index", "a mask beside other tensors cannot be captured: a replay may count another number of elements", site_));
+      refuse_in_capture(
+          *thread_state().tape,
+          error_text("index", "a mask beside other tensors cannot be captured: a replay may count another number of elements",
+                     site_));
     const Tensor places = nonzero(at(taken.tensor));
     for (int d = 0; d < taken.tensor.rank(); ++d) {
       parts->push_back(select(at(places), 1, d));

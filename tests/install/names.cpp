@@ -16,6 +16,7 @@ using tapedeck::CaptureReport;                 // capture/record/capture.h
 using tapedeck::check_gradients;               // engine/gradient/check_gradients.h
 using tapedeck::checkpoint;                    // engine/eager/checkpoint.h
 using tapedeck::clip_grad_norm_;               // engine/nn/gradients.h
+using tapedeck::connect_viewer;                // capture/live/live_view.h
 using tapedeck::conv1d;                        // engine/ops/conv.h
 using tapedeck::ConvTranspose2d;               // engine/nn/conv.h
 using tapedeck::count_nonzero;                 // engine/ops/statistics.h

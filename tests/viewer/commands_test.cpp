@@ -5,6 +5,7 @@
 
 #include <tapedeck/viewer/command_palette.h>
 #include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/live_commands.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/panels/inspector.h>
@@ -111,6 +112,7 @@ class CommandWindow : public Window {
     } else if (compare != nullptr)
       text += " comparing";
     text += session.measuring() ? " measuring" : "";
+    text += live_window_of(window) != nullptr ? " live" : "";
     text += session.measurements().empty() ? "" : " measured";
     return text + " focus " + focused_panel();
   }
@@ -280,6 +282,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     EXPECT_NE(state(), before) << command.id;
     for (auto* dialog : window.findChildren<QDialog*>()) dialog->close();
     if (QWidget* palette = open_palette(window)) palette->close();
+    if (LiveWindow* live = live_window_of(window)) live->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
     if (QWidget* compare = find_compare()) compare->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);

@@ -1,8 +1,10 @@
 // Compares pictures with those that are stored beside this file. TAPEDECK_UPDATE_GOLDEN=1 writes them anew; look at them then.
+#include <tapedeck/tests/viewer/live/live_folder.h>
 #include <tapedeck/tests/viewer/pictures.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/export_picture.h>
+#include <tapedeck/viewer/live/live_picture.h>
 #include <tapedeck/viewer/panels/inspector.h>
 
 #include <QtGui/QFont>
@@ -114,6 +116,21 @@ TEST_F(Golden, TheBoxOfARange) {
     window.set_look({theme, 1});
     const QImage drawn = render_picture(window.curve(), 700, kHeight).convertToFormat(QImage::Format_RGB32);
     expect_stored(drawn, std::string("range-") + theme_name(theme) + ".png");
+  }
+}
+
+TEST_F(Golden, TheMemoryOfARunningProgram) {
+  LiveFolder program(folder.file("live"));
+  program.add_texts();
+  program.add_calls(0, 90);
+  for (std::uint64_t s = 1; s <= 4; ++s) program.add(live::StepRecord{s * 20, 1, 100, s});
+  const LiveSource source(program.path());
+  source.wait_until_read();
+  for (const Theme theme : {Theme::dark, Theme::light}) {
+    window.set_look({theme, 1});
+    LivePicture picture(source);
+    const QImage drawn = render_picture(picture, kWidth, kHeight).convertToFormat(QImage::Format_RGB32);
+    expect_stored(drawn, std::string("live-") + theme_name(theme) + ".png");
   }
 }
 
