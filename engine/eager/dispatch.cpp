@@ -252,6 +252,11 @@ void rethrow_memory_limit(const Call& c) {
 
 namespace {
 
+// Apart from compute(), so that a call without an observer pays one branch and no more.
+[[gnu::cold, gnu::noinline]] void report_results(const Call& c, TensorImpl* const* out) {
+  report_op(c.op, {out, static_cast<std::size_t>(c.n_out)}, c.site, false);
+}
+
 // Allocates and computes the results. The caller owns them; if this throws, there are none.
 void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
@@ -261,7 +266,8 @@ void compute(Call& c, TensorImpl** out) {
   try {
     if (c.op.view) {
       out[0] = compute_view(c);
-      if (!abstract) report_op(c.op, {out, 1}, c.site, false);
+      if (op_observer() && !abstract) [[unlikely]]
+        report_results(c, out);
       return;
     }
     const detail::ResidentTensors operands(abstract ? std::span<TensorImpl* const>() : in);
@@ -271,7 +277,8 @@ void compute(Call& c, TensorImpl** out) {
     run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
     if (settings().watches_results()) watch_results(c, out);
     if (detail::calls_are_logged()) detail::log_call(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, c.site);
-    report_op(c.op, {out, static_cast<std::size_t>(c.n_out)}, c.site, false);
+    if (op_observer()) [[unlikely]]
+      report_results(c, out);
   } catch (...) {
     for (int i = 0; i < made; ++i) detail::release(out[i]);
     rethrow_memory_limit(c);

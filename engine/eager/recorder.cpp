@@ -33,6 +33,25 @@ std::uint64_t next_serial() {
 }
 }  // namespace
 
+namespace {
+
+// Apart from their callers, which run for every op.
+[[gnu::cold, gnu::noinline]] void refuse_unknown_write(const Recorder& tape, const TensorImpl& t, Site site) {
+  refuse_in_capture(tape,
+                    error_text("capture",
+                               fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
+                                           to_string(t.type()), t.storage->written_at.file, t.storage->written_at.line),
+                               site));
+}
+
+[[gnu::cold, gnu::noinline]] void refuse_modified(const Recorder& tape, const TensorImpl& t, Site site) {
+  refuse_in_capture(
+      tape, error_text("capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t.type())),
+                       site));
+}
+
+}  // namespace
+
 RecordWatch*& watch_of_captures() {
   static thread_local RecordWatch* watch = nullptr;
   return watch;
@@ -154,12 +173,8 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
     rebind(t, v);
     return v;
   }
-  if (capturing)
-    refuse_in_capture(*this,
-                      error_text("capture",
-                                 fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
-                                             to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line),
-                                 site));
+  if (capturing) [[unlikely]]
+    refuse_unknown_write(*this, *t, site);
   const ValueId old = bound_value(*t);
   const Type type = t->type();
   make_entries_fit(1, 1);
@@ -201,11 +216,8 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
       const Outside& o = *known;
       const TapeValue& v = info[o.last];
       if (t->storage && t->storage->version != v.version) {
-        if (capturing)
-          refuse_in_capture(
-              *this,
-              error_text("capture",
-                         fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
+        if (capturing) [[unlikely]]
+          refuse_modified(*this, *t, site);
       } else if (capturing || v.needs_grad == t->requires_grad) {  // otherwise the user has switched requires_grad since
         return o.last;
       }
