@@ -230,12 +230,9 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     for (const Command* command : options->run)
       if (!is_compare_command(command->id))
         return fail("--compare goes with --run " + list_of(compare_commands()) + ", not " + command->id);
-  if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
-  if (!options->csv.empty() && options->file.empty()) return fail("--export needs a FILE");
-  if (!options->csv.empty() && options->compare.empty() && !is_table(options->panel))
-    if (!options->shot.empty() && options->file.empty() && !options->live) return fail("--shot needs a FILE");
+  if (!options->shot.empty() && options->file.empty() && !options->live) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty() && !options->live) return fail("--export needs a FILE");
-  if (!options->csv.empty() && !options->live && !is_table(options->panel))
+  if (!options->csv.empty() && options->compare.empty() && !options->live && !is_table(options->panel))
     return fail(
         "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, nodes, values, parameters or decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))

@@ -296,6 +296,14 @@ TEST_F(Comparison, TheCommandLineGivesTheLook) {
   EXPECT_EQ(options.look_after_run({}), (CompareLook{ColourBy::op, TimeUnit::us}));
   ASSERT_TRUE(parsed("view.axis-nodes")) << error;
   EXPECT_EQ(options.look_after_run({ColourBy::module, TimeUnit::us}), (CompareLook{ColourBy::module, TimeUnit::nodes}));
+  const auto accepts = [&](const std::vector<std::string>& arguments) {
+    options = {};
+    return parse_options(arguments, &options, &error);
+  };
+  EXPECT_TRUE(accepts({"a", "--compare", "b", "--export", "d.csv"})) << error;
+  EXPECT_TRUE(accepts({"a", "--compare", "b", "--panel", "compare", "--shot", "x.png"})) << error;
+  EXPECT_FALSE(accepts({"a", "--panel", "compare", "--shot", "x.png"}));
+  EXPECT_NE(error.find("--compare FILE"), std::string::npos) << error;
   EXPECT_FALSE(parsed("view.axis-time,go.peak"));
   EXPECT_NE(error.find("go.peak"), std::string::npos) << error;
 }
