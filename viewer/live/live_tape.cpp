@@ -113,11 +113,15 @@ void LiveTape::add_one(const live::PastRecord& r) {
 
 // ---- the curve ----
 
-void LiveTape::add_point(std::uint64_t index, std::int64_t lowest, std::int64_t highest) {
-  const LivePoint point{index, lowest, highest};
-  if (points_.size() % kBlock == 0) blocks_.push_back({index, -1, -1});
+void LiveTape::append(const LivePoint& point) {
+  if (points_.size() % kBlock == 0) blocks_.push_back({point.index, -1, -1});
   points_.push_back(point);
   widen(&blocks_.back(), point);
+}
+
+void LiveTape::add_point(std::uint64_t index, std::int64_t lowest, std::int64_t highest) {
+  const LivePoint point{index, lowest, highest};
+  append(point);
   if (highest > peak_.highest) peak_ = point;
   if (points_.size() >= kMostPoints) halve_points();
 }
@@ -129,7 +133,7 @@ void LiveTape::halve_points() {
   for (std::size_t i = 0; i + 1 < all.size(); i += 2) {
     LivePoint pair = all[i];
     widen(&pair, all[i + 1]);
-    add_point(pair.index, pair.lowest, pair.highest);
+    append(pair);
   }
 }
 

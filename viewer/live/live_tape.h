@@ -85,6 +85,7 @@ class LiveTape {
   void add_one(const live::CapturedRecord& r);
   void add_one(const live::EndedRecord& r);
   void add_one(const live::PastRecord& r);
+  void append(const LivePoint& point);
   void add_point(std::uint64_t index, std::int64_t lowest, std::int64_t highest);
   void halve_points();
   void sample(std::int64_t time_ns);
