@@ -10,6 +10,7 @@
 #include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/session_keeper.h>
+#include <tapedeck/viewer/start/start_page.h>
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/engine/text/suggest.h>
@@ -35,7 +36,13 @@ constexpr double kZoomIn = 0.8, kZoomOut = 1.25;
 
 Commands file_commands() {
   return {
+      {"file.start", "Start page", "Ctrl+Home",
+       "Show recent files, a sample, new recordings and imports over the panels, or the panels again.",
+       [](W& w) { w.show_start_page(!w.start_page_is_shown()); }, false, false,
+       [](const W& w) { return w.start_page_is_shown(); }},
       {"file.open", "Open…", "Ctrl+O", "Open a .tape or .graph file.", [](W& w) { w.ask_open(); }},
+      {"file.import", "Import…", "", "Read a graph or a trace of another program, as `tapedeck import` does.",
+       [](W& w) { w.start_page().ask_import(); }},
       {"file.compare", "Compare with…", "Ctrl+D", "Show this plan and the plan of another file side by side.",
        [](W& w) { w.ask_compare(); }},
       {"file.export-picture", "Export picture…", "Ctrl+E", "Write the window as PNG, SVG or PDF.", [](W& w) { w.ask_export(); },
@@ -82,7 +89,7 @@ Commands view_commands() {
       {"view.clear-selection", "Clear selection", "Esc",
        "Select nothing; the details then show the whole plan. While a file is opened or a replay measured: cancel that.",
        [](W& w) {
-         if (!w.cancel_opening() && !w.cancel_measuring()) w.session().clear_selection();
+         if (!w.cancel_opening() && !w.cancel_measuring() && !w.start_page().cancel()) w.session().clear_selection();
        }},
   };
   const auto move = [&](const char* id, const char* title, const char* keys, const char* help, auto run, bool group = false) {

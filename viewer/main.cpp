@@ -66,6 +66,7 @@ int run(QApplication& app, const Options& options) {
   setup.costs = options.costs;
   setup.profile = options.profile;
   setup.sessions = options.sessions();
+  setup.starts = options.file.empty();
   if (!options.compare.empty()) {
     const CompareLook look = options.look_after_run({remembered_colour_by(), remembered_time_unit()});
     show_compare_window(load_compared(options.file), load_compared(options.compare, options.budget), setup.renderer, look,

@@ -219,8 +219,11 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   }
   if (options->live && !(options->file + options->compare + options->panel).empty())
     return fail("--live shows a running program, and goes with no FILE, --compare or --panel");
-  if (!options->panel.empty() && find_panel(options->panel) == nullptr)
-    return fail("no panel '" + options->panel + "'; there are " + panel_list() + ", compare");
+  const bool is_start = options->panel == "start";
+  if (is_start && !options->file.empty()) return fail("--panel start is the page without a FILE");
+  if (is_start && !options->csv.empty()) return fail("--panel start has no table to export");
+  if (!options->panel.empty() && !is_start && find_panel(options->panel) == nullptr)
+    return fail("no panel '" + options->panel + "'; there are " + panel_list() + ", compare, start");
   if (!options->panel.empty() && !options->unattended()) return fail("--panel goes with --shot or --export");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
   if (!options->shot.empty() && !picture_name_problem(options->shot).empty())
@@ -230,7 +233,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     for (const Command* command : options->run)
       if (!is_compare_command(command->id))
         return fail("--compare goes with --run " + list_of(compare_commands()) + ", not " + command->id);
-  if (!options->shot.empty() && options->file.empty() && !options->live) return fail("--shot needs a FILE");
+  if (!options->shot.empty() && options->file.empty() && !options->live && !is_start) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty() && !options->live) return fail("--export needs a FILE");
   if (!options->csv.empty() && options->compare.empty() && !options->live && !is_table(options->panel))
     return fail(

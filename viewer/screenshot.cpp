@@ -7,6 +7,7 @@
 #include <tapedeck/viewer/plan/delta_table.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/session_keeper.h>
+#include <tapedeck/viewer/start/start_page.h>
 #include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
@@ -100,6 +101,12 @@ int take_shot(const Options& options) {
       if (!options.csv.empty()) write_delta_table(options.csv, picture.plans());
       if (!options.shot.empty()) write_picture(options, picture);
       return finish(right.model->plan());
+    }
+    if (options.panel == "start") {
+      StartPage page({[](const std::string&, const Budget&) {}, [] {}, [] { return QStringList(); }, [](const std::string&) {},
+                      [] {}, [] { return std::string("recordings"); }});
+      write_widget(options, page);
+      return kOk;
     }
     MainWindow::Setup setup;
     setup.renderer = choose_renderer(options.renderer == Renderer::gl ? Renderer::gl : Renderer::soft, &setup.renderer_text);

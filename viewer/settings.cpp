@@ -22,6 +22,12 @@ void remember_recent_file(const std::string& path) {
   user_settings().setValue(QStringLiteral("recent"), recent);
 }
 
+void forget_recent_file(const std::string& path) {
+  QStringList recent = recent_files();
+  recent.removeAll(QString::fromStdString(path));
+  user_settings().setValue(QStringLiteral("recent"), recent);
+}
+
 QStringList recent_files() {
   QStringList recent;
   // A path that is not absolute comes from an older version; its folder is not known.

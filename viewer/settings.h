@@ -16,6 +16,7 @@ namespace tapedeck::viewer {
 QSettings user_settings();
 
 void remember_recent_file(const std::string& path);
+void forget_recent_file(const std::string& path);
 QStringList recent_files();  // absolute paths, the last one first, at most nine; the files may be gone
 
 void remember_look(const Look& look);

@@ -14,6 +14,7 @@
 #include <tapedeck/viewer/planning/default_source.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
+#include <tapedeck/viewer/start/start_page.h>
 
 #include <QtCore/QMimeData>
 #include <QtCore/QUrl>
@@ -83,9 +84,11 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   }
   memory_canvas().setFocus();
   plan_changed();
+  make_start_page();
 }
 
 MainWindow::~MainWindow() {
+  delete std::exchange(start_, nullptr);  // joins the thread that makes a file
   replays_.reset();
   loader_.reset();
   worker_.reset();
@@ -300,6 +303,7 @@ void MainWindow::write_csv(const std::string& name, const std::string& path) {
 }
 
 void MainWindow::opened() {
+  show_start_page(false);
   setWindowTitle(QString::fromStdString(session_.document()->title()) + QStringLiteral(" - Tapedeck"));
   message_->clear();
 }

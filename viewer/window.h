@@ -44,6 +44,7 @@ namespace tapedeck::viewer {
 class GraphPanel;
 class InspectorPanel;
 class SessionKeeper;
+class StartPage;
 
 // The window. Only the UI thread may use it.
 class MainWindow : public QMainWindow, public Observer {
@@ -56,6 +57,7 @@ class MainWindow : public QMainWindow, public Observer {
     CostSource costs = CostSource::best;     // of all plans but those that stand in files
     std::string profile = {};                // a file whose profile is taken as a measurement of the first document
     Sessions sessions = Sessions::off;       // read and written beside the files
+    bool starts = false;                     // show the start page while no file is open
   };
 
   // A panel of the table as it is in this window.
@@ -101,6 +103,9 @@ class MainWindow : public QMainWindow, public Observer {
 
   // The functions that commands call.
   void ask_open();
+  void show_start_page(bool on);  // over the panels
+  bool start_page_is_shown() const;
+  StartPage& start_page() { return *start_; }
   void ask_compare();
   void compare_with_before();  // the shown plan with the final plan that was shown before it
   void ask_export();
@@ -159,6 +164,7 @@ class MainWindow : public QMainWindow, public Observer {
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void showEvent(QShowEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
 
  private:
@@ -185,6 +191,8 @@ class MainWindow : public QMainWindow, public Observer {
   void make_budget_bar();
   void make_status_bar();
   void make_opening_bar();
+  void make_start_page();
+  void place_start_page();
   void poll();  // takes the worker's result, if there is one
   void take(std::optional<PlanWorker::Result> result);
   void request();
@@ -214,6 +222,7 @@ class MainWindow : public QMainWindow, public Observer {
   bool placed_ = false;  // true when the panels stand where a person put them, or where they fit the shown window
   BudgetBar* bar_ = nullptr;
   QLabel* message_ = nullptr;
+  StartPage* start_ = nullptr;
   QWidget* opening_bar_ = nullptr;  // the busy sign and the button that cancels
   std::optional<Opening> opening_;
   QWidget* measuring_bar_ = nullptr;  // how far a measurement is, and the button that cancels

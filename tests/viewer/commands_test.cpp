@@ -89,6 +89,7 @@ class CommandWindow : public Window {
             std::to_string(static_cast<int>(session.time_unit()));
     text += " clipboard " + QGuiApplication::clipboard()->text().toStdString();
     text += window.isVisible() ? " visible" : " closed";
+    text += window.start_page_is_shown() ? " start" : "";
     text += " session " + window.keeper().written_path();
     for (const Bookmark& bookmark : window.keeper().bookmarks().all()) text += " bookmark " + bookmark.name;
     text += window.minimap_is_on() ? " minimap" : "";
@@ -287,6 +288,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     if (QWidget* compare = find_compare()) compare->close();
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
     window.cancel_measuring();
+    window.show_start_page(false);
     window.set_look({});
     if (find_panel(command.id.substr(6)) != nullptr) window.show_panel(command.id.substr(6));
   }

@@ -9,17 +9,6 @@ namespace tapedeck::viewer {
 
 namespace {
 
-// A word that a shell reads as it is, or in quotes.
-std::string quoted(const std::string& word) {
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./:=+,%@").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string cpp_text(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -35,6 +24,16 @@ std::string cpp_text(const std::string& text) {
 }
 
 }  // namespace
+
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./:=+,%@").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
 
 std::vector<std::string> tool_words(const Document& document, const std::vector<Wish>& wishes, std::int64_t budget) {
   const PlanOptions &o = document.options, none;
@@ -57,7 +56,7 @@ std::vector<std::string> tool_words(const Document& document, const std::vector<
 
 std::string tool_line(const Document& document, const std::vector<Wish>& wishes, std::int64_t budget) {
   std::string line;
-  for (const std::string& word : tool_words(document, wishes, budget)) line += (line.empty() ? "" : " ") + quoted(word);
+  for (const std::string& word : tool_words(document, wishes, budget)) line += (line.empty() ? "" : " ") + shell_word(word);
   return line;
 }
 

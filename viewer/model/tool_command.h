@@ -9,6 +9,9 @@
 
 namespace tapedeck::viewer {
 
+// A word that a shell reads as it is, or in quotes.
+std::string shell_word(const std::string& word);
+
 // The words of `tapedeck plan FILE --again ...` for the options of the document, these wishes and a budget in bytes (-1: none).
 std::vector<std::string> tool_words(const Document& document, const std::vector<Wish>& wishes, std::int64_t budget);
 

@@ -8,6 +8,7 @@
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/gzip.h>
 #include <tapedeck/capture/import/graph_json.h>
+#include <tapedeck/capture/import/import_formats.h>
 #include <tapedeck/capture/import/simrd.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -28,13 +29,23 @@ struct ImportOptions {
   bool json = false;
 };
 
+// "graph: node-link JSON with costs and bytes. simrd: ..."
+std::string formats_help() {
+  std::string help;
+  for (const ImportFormat& format : import_formats())
+    help += fmt::format("{}{}: {}.", help.empty() ? "" : " ", format.name, format.help);
+  return help;
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
+  return names;
+}
+
 std::vector<Option> table(ImportOptions& o) {
   return {
-      {.name = "FORMAT",
-       .to = &o.format,
-       .help = "graph: node-link JSON with costs and bytes. simrd: a trace of an eager program, a JSON object a line.",
-       .required = true,
-       .choices = {"graph", "simrd"}},
+      {.name = "FORMAT", .to = &o.format, .help = formats_help(), .required = true, .choices = format_names()},
       {.name = "FILE", .to = &o.file, .help = "The file, as it is or compressed by gzip. - reads stdin.", .required = true},
       {.name = "--results",
        .metavar = "HOW",

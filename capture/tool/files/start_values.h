@@ -5,6 +5,7 @@
 #include <tapedeck/capture/tool/files/input_values.h>
 
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/record_tape.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/replay/executor.h>
 
@@ -36,12 +37,5 @@ Start starting_values(const TapeFile& file, const StartOptions& options);
 // Bound state is the tensor in `start` itself: it is held once, and the steps write it.
 enum class StateUse : std::uint8_t { copied, bound };
 void set_start(Executor* executor, const Start& start, StateUse use = StateUse::copied);
-
-// The options that record_tape() wrote into the metadata of a file; those that the metadata lacks are the model's own.
-ModelOptions recorded_options(const std::map<std::string, std::string>& metadata);
-
-// The file that `record` writes: the graph, with the values after the recorded step. Throws UsageError for an unknown model and
-// for options that the model does not take.
-TapeFile record_tape(const std::string& model, const ModelOptions& options, Captured* captured = nullptr);
 
 }  // namespace tapedeck::tool

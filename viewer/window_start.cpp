@@ -1,0 +1,59 @@
+// The start page of the main window: it lies over the panels while no file is open, or while a person wants it.
+#include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/settings.h>
+#include <tapedeck/viewer/start/start_page.h>
+#include <tapedeck/viewer/window.h>
+
+#include <QtCore/QDir>
+#include <QtCore/QStandardPaths>
+#include <QtGui/QResizeEvent>
+#include <QtWidgets/QMenuBar>
+#include <QtWidgets/QStatusBar>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+std::string recordings_folder() {
+  const QString data = QStandardPaths::writableLocation(QStandardPaths::GenericDataLocation);
+  return QDir(data).filePath(QStringLiteral("tapedeck/recordings")).toStdString();
+}
+
+}  // namespace
+
+void MainWindow::make_start_page() {
+  start_ = new StartPage({[this](const std::string& path, const Budget& budget) { start_opening(path, budget); },
+                          [this] { ask_open(); }, [this] { return setup_.remember ? recent_files() : QStringList(); },
+                          [](const std::string& path) { forget_recent_file(path); },
+                          [this] { find_command("live.watch")->run(*this); }, recordings_folder},
+                         this);
+  show_start_page(setup_.starts);
+}
+
+void MainWindow::place_start_page() {
+  const int top = menuBar()->height();
+  start_->setGeometry(0, top, width(), height() - top - statusBar()->height());
+}
+
+void MainWindow::show_start_page(bool on) {
+  if (start_ == nullptr) return;
+  if (on) {
+    start_->refresh();
+    place_start_page();
+    start_->raise();
+  }
+  start_->setVisible(on);
+  if (on)
+    start_->setFocus();
+  else
+    memory_canvas().setFocus();
+}
+
+bool MainWindow::start_page_is_shown() const { return start_ != nullptr && start_->isVisibleTo(this); }
+
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  if (start_ != nullptr) place_start_page();
+}
+
+}  // namespace tapedeck::viewer
