@@ -3,6 +3,7 @@
 // activation, export the picture.
 #include <tapedeck/tests/viewer/compare/find_compare.h>
 #include <tapedeck/tests/viewer/ui_window.h>
+#include <tapedeck/tests/viewer/walked_model.h>
 
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/panels/inspector.h>
@@ -19,16 +20,9 @@
 namespace tapedeck::viewer {
 namespace {
 
-// A sanitizer makes planning ten times slower, so it gets a model of fewer nodes.
-#ifdef TAPEDECK_SANITIZED
-constexpr const char* kModel = "cnn";
-#else
-constexpr const char* kModel = "resnet50";
-#endif
-
 void record_from_start_page(MainWindow& window, const std::string& path) {
   StartPage& page = window.start_page();
-  page.models().setCurrentText(QString::fromLatin1(kModel));
+  page.models().setCurrentText(QString::fromLatin1(kWalkedModel));
   page.size("batch").setValue(8);
   if (page.size("image").isVisibleTo(&page)) page.size("image").setValue(64);
   if (page.size("width").isVisibleTo(&page)) page.size("width").setValue(8);

@@ -1,6 +1,7 @@
 // A walk of a person through the window, with real events: open resnet50, drag the budget to half, find the value that costs
 // most to recompute, force it kept, see the new curve and price, undo, export the picture.
 #include <tapedeck/tests/viewer/ui_window.h>
+#include <tapedeck/tests/viewer/walked_model.h>
 
 #include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -18,17 +19,10 @@
 namespace tapedeck::viewer {
 namespace {
 
-// A sanitizer makes planning ten times slower, so it gets a model of fewer nodes.
-#ifdef TAPEDECK_SANITIZED
-constexpr const char* kModel = "cnn";
-#else
-constexpr const char* kModel = "resnet50";
-#endif
-
 TEST(Walk, HalfTheMemoryOfResnet50AndOneValueKept) {
   const Folder folder;
   const std::string path = folder.file("step.tape");
-  TapeFile file = tape_of(record_model(*find_model(kModel), {.abstract = true}));
+  TapeFile file = tape_of(record_model(*find_model(kWalkedModel), {.abstract = true}));
   // Further plans keep the recorded order, too, which halves the time of the searches.
   file.plan = make_plan(file.captured, {.ordering = Ordering::recorded, .find_floor = false});
   save_tape(path, file);

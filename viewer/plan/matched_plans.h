@@ -50,8 +50,8 @@ class MatchedPlans {
   MatchedPlans(ComparedPlan left, ComparedPlan right);
 
   const ComparedPlan& side(int side) const { return sides_[static_cast<std::size_t>(side)]; }
-  // Those that changed come first, in the order of PlanChange, and within it in the order of the left plan, then of the right
-  // one.
+  // The values that changed come first, in the order of PlanChange. Values of one kind of change stand in the order of the left
+  // plan, and after them stand the values that only the right plan has.
   const std::vector<MatchedValue>& values() const { return values_; }
   // The match of a value of one side: the first of its runs on the other side; kNone if there is none.
   ValueId other(int side, ValueId v) const;

@@ -285,7 +285,7 @@ void StartPage::open_sample() {
   options.image = 64;
   options.width = 8;
   const std::string path = free_path("sample");
-  start("Recording the sample",
+  start("Recording the sample", path,
         [options, path](const std::atomic<bool>& cancelled) {
           return record_step(kSample, options, path, available_memory_bytes(), cancelled);
         },
@@ -297,7 +297,7 @@ void StartPage::record() {
   const std::string path = file_->text().toStdString(), model = models_->currentText().toStdString();
   if (!path.ends_with(".tape")) return say("The name of the file must end with .tape.", true);
   const auto begin = [this, path, model] {
-    start("Recording " + model,
+    start("Recording " + model, path,
           [model, options = options(), path](const std::atomic<bool>& cancelled) {
             return record_step(model, options, path, available_memory_bytes(), cancelled);
           },
@@ -330,16 +330,19 @@ void StartPage::ask_import() {
 void StartPage::import_file(const std::string& path) {
   if (busy()) return;
   const std::string to = free_path(QFileInfo(QString::fromStdString(path)).baseName().toStdString());
-  start("Importing " + base_name(path),
+  start("Importing " + base_name(path), to,
         [path, to](const std::atomic<bool>& cancelled) { return import_step(format_of(path), path, to, cancelled); }, {});
 }
 
-void StartPage::start(const std::string& what, std::function<NewFile(const std::atomic<bool>&)> work, const Budget& budget) {
+void StartPage::start(const std::string& what, const std::string& path, std::function<NewFile(const std::atomic<bool>&)> work,
+                      const Budget& budget) {
   budget_ = budget;
   say(what + "…", false);
   set_busy(true);
-  task_.start([work = std::move(work), folder = requests_.folder()](const std::atomic<bool>& cancelled) {
-    QDir().mkpath(QString::fromStdString(folder));
+  const QString folder = QDir(QString::fromStdString(requests_.folder())).absolutePath();
+  const bool makes_folder = QFileInfo(QString::fromStdString(path)).absolutePath() == folder;
+  task_.start([work = std::move(work), folder, makes_folder](const std::atomic<bool>& cancelled) {
+    if (makes_folder) QDir().mkpath(folder);
     return work(cancelled);
   });
 }

@@ -61,7 +61,10 @@ class StartPage : public QWidget {
   void show_line();
   ModelOptions options() const;
   void open_item(int row);
-  void start(const std::string& what, std::function<NewFile(const std::atomic<bool>&)> work, const Budget& budget);
+  // `path` is the file that `work` writes. Its folder is made if it is the folder of new files; a folder that a person
+  // typed must be there.
+  void start(const std::string& what, const std::string& path, std::function<NewFile(const std::atomic<bool>&)> work,
+             const Budget& budget);
   void arrive();
   void say(const std::string& text, bool is_problem);
   void set_busy(bool busy);

@@ -184,6 +184,17 @@ TEST_F(Start, SaysWhatIsWrong) {
   EXPECT_TRUE(page.message().contains(QStringLiteral("bad.json"))) << page.message().toStdString();
 }
 
+TEST_F(Start, AFolderThatAPersonTypedIsNotMade) {
+  choose("cnn");
+  page.size("batch").setValue(1);
+  page.file().setText(QString::fromStdString(folder.file("missing/step.tape")));
+  click("record");
+  page.wait();
+  EXPECT_TRUE(opened.empty());
+  EXPECT_TRUE(page.message().contains(QStringLiteral("missing/step.tape"))) << page.message().toStdString();
+  EXPECT_FALSE(QFileInfo::exists(QString::fromStdString(folder.file("missing"))));
+}
+
 TEST_F(Start, ACancelledRecordingOpensNothing) {
   choose("cnn");
   click("record");
