@@ -5,7 +5,7 @@
 #include <tapedeck/viewer/canvas.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
-#include <tapedeck/viewer/theme.h>
+#include <tapedeck/viewer/drawing/theme.h>
 
 #include <backends/imgui_impl_opengl3.h>
 #include <QtCore/QEvent>

@@ -11,6 +11,7 @@
 #include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/start/start_page.h>
+#include <tapedeck/viewer/start/tour.h>
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/engine/text/suggest.h>
@@ -43,7 +44,8 @@ Commands file_commands() {
       {"file.open", "Open…", "Ctrl+O", "Open a .tape or .graph file.", [](W& w) { w.ask_open(); }},
       {"file.import", "Import…", "", "Read a graph or a trace of another program, as `tapedeck import` does.",
        [](W& w) { w.start_page().ask_import(); }},
-      {"file.compare", "Compare with…", "Ctrl+D", "Show this plan and the plan of another file side by side.",
+      {"file.compare", "Compare with…", "Ctrl+D",
+       "Show this plan and the plan of another file side by side; without an open file, those of two files.",
        [](W& w) { w.ask_compare(); }},
       {"file.export-picture", "Export picture…", "Ctrl+E", "Write the window as PNG, SVG or PDF.", [](W& w) { w.ask_export(); },
        true},
@@ -87,9 +89,12 @@ Commands view_commands() {
        "Move the selected value to the centre; again: zoom so that it fills the view.",
        [](W& w) { w.move_view(ViewMove::fit_selection); }},
       {"view.clear-selection", "Clear selection", "Esc",
-       "Select nothing; the details then show the whole plan. While a file is opened or a replay measured: cancel that.",
+       "Select nothing; the details then show the whole plan. While a file is opened or a replay measured: cancel that. With "
+       "nothing selected: end the tour.",
        [](W& w) {
-         if (!w.cancel_opening() && !w.cancel_measuring() && !w.start_page().cancel()) w.session().clear_selection();
+         if (w.cancel_opening() || w.cancel_measuring() || w.start_page().cancel()) return;
+         if (w.session().selection().value == kNone && w.session().selection().node == kNone) w.tour().end();
+         w.session().clear_selection();
        }},
   };
   const auto move = [&](const char* id, const char* title, const char* keys, const char* help, auto run, bool group = false) {
@@ -391,6 +396,9 @@ Commands help_commands() {
   return {
       {"help.commands", "Command palette", "Ctrl+Shift+P", "Find a command by typing letters of its name.",
        [](W& w) { show_command_palette(w); }},
+      {"help.tour", "Take the tour", "",
+       "Show step by step what the window can do, with the open file; without one, with a sample.",
+       [](W& w) { w.begin_tour(); }},
       {"help.keys", "Keys", "F1 ?", "List all commands, their keys and what they do.", [](W& w) { show_key_sheet(w); }},
   };
 }

@@ -144,10 +144,11 @@ void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer rendere
   window->show();
 }
 
+bool comparison_is_open() { return CompareWindow::newest() != nullptr && CompareWindow::newest()->isVisible(); }
+
 bool run_in_comparison(std::string_view command) {
-  CompareWindow* window = CompareWindow::newest();
-  if (window == nullptr || !window->isVisible()) return false;
-  window->run(std::string(command));
+  if (!comparison_is_open()) return false;
+  CompareWindow::newest()->run(std::string(command));
   return true;
 }
 

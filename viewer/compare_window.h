@@ -18,6 +18,7 @@ ComparedPlan load_compared(const std::string& path, const Budget& budget = {});
 void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer renderer, CompareLook look, int width = 1600,
                          int height = 900);
 
+bool comparison_is_open();
 // Runs one of compare_commands() in the newest window of a comparison. False: none is open.
 bool run_in_comparison(std::string_view command);
 

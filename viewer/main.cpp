@@ -2,12 +2,12 @@
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/live_commands.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/settings.h>
 #include <tapedeck/viewer/signals.h>
-#include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtWidgets/QApplication>

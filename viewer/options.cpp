@@ -2,9 +2,9 @@
 // and the accepted form.
 #include <tapedeck/viewer/options.h>
 
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/plan/tables.h>
-#include <tapedeck/viewer/theme.h>
 
 #include <tapedeck/engine/text/suggest.h>
 

@@ -2,13 +2,13 @@
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/panels/table.h>
 #include <tapedeck/viewer/plan/delta_table.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/start/start_page.h>
-#include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtWidgets/QApplication>
@@ -103,8 +103,8 @@ int take_shot(const Options& options) {
       return finish(right.model->plan());
     }
     if (options.panel == "start") {
-      StartPage page({[](const std::string&, const Budget&) {}, [] {}, [] { return QStringList(); }, [](const std::string&) {},
-                      [] {}, [] { return std::string("recordings"); }});
+      StartPage page({[](const std::string&, const Budget&, bool) {}, [] {}, [] { return QStringList(); },
+                      [](const std::string&) {}, [] {}, [] { return std::string("recordings"); }, [] {}});
       write_widget(options, page);
       return kOk;
     }

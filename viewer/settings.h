@@ -2,9 +2,9 @@
 // columns of the tables, the layout of the window, whether there is a minimap.
 #pragma once
 
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/plan/time_axis.h>
 #include <tapedeck/viewer/plan/value_groups.h>
-#include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QSettings>
 #include <QtCore/QStringList>

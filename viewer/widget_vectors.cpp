@@ -5,7 +5,7 @@
 
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/drawing/picture_vectors.h>
-#include <tapedeck/viewer/theme.h>
+#include <tapedeck/viewer/drawing/theme.h>
 
 #include <QtCore/QBuffer>
 #include <QtGui/QPaintDevice>

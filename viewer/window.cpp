@@ -15,6 +15,7 @@
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
 #include <tapedeck/viewer/start/start_page.h>
+#include <tapedeck/viewer/start/tour.h>
 
 #include <QtCore/QMimeData>
 #include <QtCore/QUrl>
@@ -181,7 +182,11 @@ void MainWindow::take_loaded(std::optional<DocumentLoader::Result> result) {
     if (!opening.failed) return show_error(this, error);
     return opening.failed(result->error);
   }
-  if (!opening.compares) return show_document(std::move(*result->file));
+  if (!opening.compares) {
+    show_document(std::move(*result->file));
+    if (opening.tours) begin_tour();
+    return;
+  }
   if (session_.model() != nullptr)
     show_compare_window(shown(), {result->file->document.title(), result->file->model, result->file->document.captured},
                         setup_.renderer, {session_.colour_by(), session_.time_unit()});
@@ -310,6 +315,7 @@ void MainWindow::opened() {
 
 void MainWindow::closed() {
   setWindowTitle(QStringLiteral("Tapedeck"));
+  tour_->end();
   final_plan_.reset();
   plan_before_.reset();
 }
@@ -355,8 +361,16 @@ void MainWindow::ask_open() {
 }
 
 void MainWindow::ask_compare() {
-  if (session_.model() == nullptr) return;
-  ask_file(this, "Compare with", kFilter, [this](const std::string& path) { start_comparing(path); });
+  if (session_.model() != nullptr) {
+    ask_file(this, "Compare with", kFilter, [this](const std::string& path) { start_comparing(path); });
+    return;
+  }
+  ask_file(this, "Compare: the file on the left", kFilter, [this](const std::string& left) {
+    ask_file(this, "Compare: the file on the right", kFilter, [this, left](const std::string& right) {
+      start_opening(left);
+      compares_next_ = right;
+    });
+  });
 }
 
 void MainWindow::compare_with_before() {

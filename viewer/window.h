@@ -6,6 +6,7 @@
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/commands.h>
 #include <tapedeck/viewer/compare/compare_picture.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/model/wish_history.h>
 #include <tapedeck/viewer/options.h>
@@ -21,7 +22,6 @@
 #include <tapedeck/viewer/planning/document_loader.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
 #include <tapedeck/viewer/planning/replay_task.h>
-#include <tapedeck/viewer/theme.h>
 
 #include <QtCore/QTimer>
 #include <QtWidgets/QMainWindow>
@@ -45,6 +45,7 @@ class GraphPanel;
 class InspectorPanel;
 class SessionKeeper;
 class StartPage;
+class Tour;
 
 // The window. Only the UI thread may use it.
 class MainWindow : public QMainWindow, public Observer {
@@ -106,7 +107,9 @@ class MainWindow : public QMainWindow, public Observer {
   void show_start_page(bool on);  // over the panels
   bool start_page_is_shown() const;
   StartPage& start_page() { return *start_; }
-  void ask_compare();
+  void begin_tour();  // of the open file; without one, the sample is recorded first
+  Tour& tour() { return *tour_; }
+  void ask_compare();          // with the open file; without one, asks for both files
   void compare_with_before();  // the shown plan with the final plan that was shown before it
   void ask_export();
   void reset_layout();
@@ -172,7 +175,8 @@ class MainWindow : public QMainWindow, public Observer {
   struct Opening {
     LoadRequest request;
     bool compares = false;  // with the shown plan
-    Failed failed;
+    Failed failed = {};
+    bool tours = false;  // the tour begins once the file is open
   };
 
   void make_panels();
@@ -223,6 +227,7 @@ class MainWindow : public QMainWindow, public Observer {
   BudgetBar* bar_ = nullptr;
   QLabel* message_ = nullptr;
   StartPage* start_ = nullptr;
+  Tour* tour_ = nullptr;
   QWidget* opening_bar_ = nullptr;  // the busy sign and the button that cancels
   std::optional<Opening> opening_;
   QWidget* measuring_bar_ = nullptr;  // how far a measurement is, and the button that cancels

@@ -1,5 +1,7 @@
-// The start page of the main window: it lies over the panels while no file is open, or while a person wants it.
+// The start page and the tour of the main window. The page lies over the panels while no file is open, or while a person wants
+// it.
 #include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/guided_tour.h>
 #include <tapedeck/viewer/settings.h>
 #include <tapedeck/viewer/start/start_page.h>
 #include <tapedeck/viewer/window.h>
@@ -22,11 +24,15 @@ std::string recordings_folder() {
 }  // namespace
 
 void MainWindow::make_start_page() {
-  start_ = new StartPage({[this](const std::string& path, const Budget& budget) { start_opening(path, budget); },
-                          [this] { ask_open(); }, [this] { return setup_.remember ? recent_files() : QStringList(); },
+  const auto open = [this](const std::string& path, const Budget& budget, bool tours) {
+    start_opening(path, budget);
+    opening_->tours = tours;
+  };
+  start_ = new StartPage({open, [this] { ask_open(); }, [this] { return setup_.remember ? recent_files() : QStringList(); },
                           [](const std::string& path) { forget_recent_file(path); },
-                          [this] { find_command("live.watch")->run(*this); }, recordings_folder},
+                          [this] { find_command("live.watch")->run(*this); }, recordings_folder, [this] { begin_tour(); }},
                          this);
+  tour_ = new Tour(*this);
   show_start_page(setup_.starts);
 }
 
@@ -47,6 +53,13 @@ void MainWindow::show_start_page(bool on) {
     start_->setFocus();
   else
     memory_canvas().setFocus();
+}
+
+void MainWindow::begin_tour() {
+  show_start_page(false);
+  if (session_.document() != nullptr) return tour_->begin(tour_steps(*this));
+  show_start_page(true);
+  start_->open_sample(true);
 }
 
 bool MainWindow::start_page_is_shown() const { return start_ != nullptr && start_->isVisibleTo(this); }

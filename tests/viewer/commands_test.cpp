@@ -11,6 +11,7 @@
 #include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/session_keeper.h>
+#include <tapedeck/viewer/start/tour.h>
 
 #include <QtGui/QClipboard>
 #include <QtWidgets/QDialog>
@@ -93,6 +94,7 @@ class CommandWindow : public Window {
     text += " session " + window.keeper().written_path();
     for (const Bookmark& bookmark : window.keeper().bookmarks().all()) text += " bookmark " + bookmark.name;
     text += window.minimap_is_on() ? " minimap" : "";
+    text += window.tour().runs() ? " tour" : "";
     for (const auto* dock : window.findChildren<QDockWidget*>())
       text += " " + dock->objectName().toStdString() + (dock->isHidden() ? " hidden" : " open");
     for (const auto* dialog : window.findChildren<QDialog*>())
@@ -289,6 +291,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
     window.cancel_measuring();
     window.show_start_page(false);
+    window.tour().end();
     window.set_look({});
     if (find_panel(command.id.substr(6)) != nullptr) window.show_panel(command.id.substr(6));
   }

@@ -4,7 +4,7 @@
 
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/drawing/messages.h>
-#include <tapedeck/viewer/theme.h>
+#include <tapedeck/viewer/drawing/theme.h>
 
 #include <gtest/gtest.h>
 #include <QtCore/QSettings>
@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const QTemporaryDir settings;  // the settings of the person who runs the tests stay as they are
   QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, settings.path());
+  qputenv("XDG_DATA_HOME", settings.path().toUtf8());  // and so do their recordings
   tapedeck::viewer::prepare_opengl();
   tapedeck::viewer::Application app(argc, argv);
   tapedeck::viewer::apply_look(app, {});

@@ -27,6 +27,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace tapedeck::viewer {
 
@@ -103,18 +104,23 @@ QWidget* StartPage::make_recent() {
   sample->setObjectName(QStringLiteral("sample"));
   QPushButton* open = button("Open a file…", "Open a .tape or .graph file. Files can be dropped here, too.");
   QPushButton* import = button("Import…", "Read a graph or a trace of another program, as `tapedeck import` does.");
+  QPushButton* tour = button("Take the tour", "See in two minutes what the window can do, with the sample.");
+  tour->setObjectName(QStringLiteral("tour"));
   QPushButton* watch =
       button("Watch a program…", "Show the tape and the memory of a running program (TAPEDECK_VIEW=1 ./program).");
-  auto* buttons = new QHBoxLayout;
-  for (QPushButton* one : {sample, open, import, watch}) buttons->addWidget(one);
-  buttons->addStretch(1);
-  column->addLayout(buttons);
+  for (const auto& line : {std::vector<QPushButton*>{sample, tour}, {open, import, watch}}) {
+    auto* buttons = new QHBoxLayout;
+    for (QPushButton* one : line) buttons->addWidget(one);
+    buttons->addStretch(1);
+    column->addLayout(buttons);
+  }
   column->addWidget(heading("Recent files"));
   recent_ = new QListWidget;
   recent_->setAccessibleName(QStringLiteral("recent files"));
   recent_->setMinimumHeight(120);
   column->addWidget(recent_, 1);
   connect(sample, &QPushButton::clicked, this, guarded(this, [this] { open_sample(); }));
+  connect(tour, &QPushButton::clicked, this, guarded(this, [this] { requests_.tour(); }));
   connect(open, &QPushButton::clicked, this, guarded(this, [this] { requests_.ask_open(); }));
   connect(import, &QPushButton::clicked, this, guarded(this, [this] { ask_import(); }));
   connect(watch, &QPushButton::clicked, this, guarded(this, [this] { requests_.watch(); }));
@@ -270,14 +276,14 @@ void StartPage::refresh() {
 void StartPage::open_item(int row) {
   const QString path = recent_->item(row)->data(Qt::UserRole).toString();
   if (path.isEmpty()) return;
-  if (QFileInfo::exists(path)) return requests_.open(path.toStdString(), {});
+  if (QFileInfo::exists(path)) return requests_.open(path.toStdString(), {}, false);
   requests_.forget(path.toStdString());
   refresh();
 }
 
 // ---- new files ----
 
-void StartPage::open_sample() {
+void StartPage::open_sample(bool tours) {
   const Model* model = find_model(kSample);
   if (model == nullptr || busy()) return;
   ModelOptions options;
@@ -285,11 +291,12 @@ void StartPage::open_sample() {
   options.image = 64;
   options.width = 8;
   const std::string path = free_path("sample");
-  start("Recording the sample", path,
-        [options, path](const std::atomic<bool>& cancelled) {
-          return record_step(kSample, options, path, available_memory_bytes(), cancelled);
-        },
-        {-1, kSampleBudget});
+  start(
+      "Recording the sample", path,
+      [options, path](const std::atomic<bool>& cancelled) {
+        return record_step(kSample, options, path, available_memory_bytes(), cancelled);
+      },
+      {-1, kSampleBudget}, tours);
 }
 
 void StartPage::record() {
@@ -335,8 +342,9 @@ void StartPage::import_file(const std::string& path) {
 }
 
 void StartPage::start(const std::string& what, const std::string& path, std::function<NewFile(const std::atomic<bool>&)> work,
-                      const Budget& budget) {
+                      const Budget& budget, bool tours) {
   budget_ = budget;
+  tours_ = tours;
   say(what + "…", false);
   set_busy(true);
   const QString folder = QDir(QString::fromStdString(requests_.folder())).absolutePath();
@@ -353,7 +361,7 @@ void StartPage::arrive() {
   set_busy(false);
   if (made->path.empty()) return say(made->error.empty() ? "Cancelled." : made->error, true);
   say(made->note, false);
-  requests_.open(made->path, budget_);
+  requests_.open(made->path, budget_, tours_);
   model_chosen();  // proposes a name that is free
 }
 

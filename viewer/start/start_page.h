@@ -27,18 +27,19 @@ class StartPage : public QWidget {
  public:
   // What the page asks its window for.
   struct Requests {
-    std::function<void(const std::string& path, const Budget& budget)> open;
-    std::function<void()> ask_open;                       // with a dialog
-    std::function<QStringList()> recent;                  // absolute paths, the last one first
-    std::function<void(const std::string& path)> forget;  // takes a path from the recent files
-    std::function<void()> watch;                          // a running program
-    std::function<std::string()> folder;                  // of new files; it is made when a file is written there
+    std::function<void(const std::string& path, const Budget& budget, bool tours)> open;  // and begin the tour if it `tours`
+    std::function<void()> ask_open;                                                       // with a dialog
+    std::function<QStringList()> recent;                                                  // absolute paths, the last one first
+    std::function<void(const std::string& path)> forget;                                  // takes a path from the recent files
+    std::function<void()> watch;                                                          // a running program
+    std::function<std::string()> folder;  // of new files; it is made when a file is written there
+    std::function<void()> tour;           // of the open file, or of the sample
   };
   explicit StartPage(Requests requests, QWidget* parent = nullptr);
 
   void refresh();  // reads the recent files again
   // Records and opens a small model, planned at 60 %: the memory of a training step, and what recomputing saves of it.
-  void open_sample();
+  void open_sample(bool tours = false);  // and begins the tour
   // Asks for a file of another program, imports and opens it.
   void ask_import();
   void import_file(const std::string& path);
@@ -64,7 +65,7 @@ class StartPage : public QWidget {
   // `path` is the file that `work` writes. Its folder is made if it is the folder of new files; a folder that a person
   // typed must be there.
   void start(const std::string& what, const std::string& path, std::function<NewFile(const std::atomic<bool>&)> work,
-             const Budget& budget);
+             const Budget& budget, bool tours = false);
   void arrive();
   void say(const std::string& text, bool is_problem);
   void set_busy(bool busy);
@@ -81,6 +82,7 @@ class StartPage : public QWidget {
   QProgressBar* progress_ = nullptr;
   std::string proposed_;       // the file that the page proposed last
   Budget budget_;              // of the file that is being made
+  bool tours_ = false;         // the tour begins with it
   AwaitedTask<NewFile> task_;  // the last member: its destructor joins the thread first
 };
 

@@ -104,14 +104,15 @@ class Start : public testing::Test {
     page.show();
   }
   StartPage::Requests requests() {
-    return {[this](const std::string& path, const Budget& budget) {
-              opened.push_back({path, budget});
+    return {[this](const std::string& path, const Budget& budget, bool tours) {
+              opened.push_back({path, budget, tours});
             },
             [this] { ++asked; },
             [this] { return recent; },
             [this](const std::string& path) { recent.removeAll(QString::fromStdString(path)); },
             [] {},
-            [this] { return folder.file("new"); }};
+            [this] { return folder.file("new"); },
+            [this] { page.open_sample(true); }};
   }
   void click(const char* name) { click_widget(*page.findChild<QWidget*>(QString::fromLatin1(name))); }
   void choose(const std::string& model) { page.models().setCurrentText(QString::fromStdString(model)); }
@@ -119,6 +120,7 @@ class Start : public testing::Test {
   struct Opened {
     std::string path;
     Budget budget;
+    bool tours;
   };
   Folder folder;
   QStringList recent;
@@ -210,6 +212,7 @@ TEST_F(Start, TheSampleIsPlannedAtASmallerBudget) {
   page.wait();
   ASSERT_EQ(opened.size(), 1U) << page.message().toStdString();
   EXPECT_EQ(opened[0].budget.percent, 60);
+  EXPECT_FALSE(opened[0].tours);
   EXPECT_GT(load_tape(opened[0].path, Check::structure).captured.node_count(), 100);
 }
 

@@ -1,4 +1,4 @@
-#include <tapedeck/viewer/theme.h>
+#include <tapedeck/viewer/drawing/theme.h>
 
 #include <QtGui/QFontDatabase>
 #include <QtGui/QPainter>
