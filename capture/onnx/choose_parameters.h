@@ -1,0 +1,21 @@
+// Which initializers of a model are parameters, and which are numbers that belong to its formulas.
+#pragma once
+
+#include <tapedeck/capture/onnx/onnx_model.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tapedeck::onnx {
+
+enum class InitializerUse { constant, parameter, statistic };
+
+// `patterns` with *, or empty: then an initializer is a parameter if it is floating, some node reads it where it could be
+// learned, all its elements are finite, and it is no number of a formula. Exporters give such numbers names of their own
+// ("val_7", "onnx::Add_3"): those are parameters only if they have several elements that are not all equal. The running
+// statistics of batch norms are statistics. By name; graphs inside nodes count, too. Throws UsageError for a pattern that
+// matches nothing, or that matches integers.
+std::unordered_map<std::string, InitializerUse> choose_parameters(const Model& model, const std::vector<std::string>& patterns);
+
+}  // namespace tapedeck::onnx

@@ -1,0 +1,168 @@
+#include <tapedeck/capture/onnx/interpreter.h>
+
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <new>
+#include <optional>
+
+namespace tapedeck::onnx {
+
+namespace {
+
+constexpr std::int64_t kMostKnownBytes = 16 << 20;  // of the results of a node that is computed at import
+
+bool lists(std::string_view words, std::string_view word) {
+  for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return true;
+  }
+  return false;
+}
+
+std::int64_t bytes_of(const Tensors& tensors) {
+  std::int64_t bytes = 0;
+  for (const Tensor& t : tensors)
+    if (t.defined()) bytes += t.bytes();
+  return bytes;
+}
+
+}  // namespace
+
+const Operand* Scope::find(const std::string& name) const {
+  for (const Scope* s = this; s != nullptr; s = s->outer)
+    if (const auto it = s->values.find(name); it != s->values.end()) return &it->second;
+  return nullptr;
+}
+
+const Operand& Interpreter::value(const Scope& scope, const std::string& name) const {
+  const Operand* found = scope.find(name);
+  if (found == nullptr) throw ParseError(fmt::format("{}: no node computes the value '{}'", state_.path, name));
+  return *found;
+}
+
+void Interpreter::fail(const Node& node, const std::string& message) const {
+  throw ParseError(fmt::format("{}: {}: {}", state_.path, describe(node), message));
+}
+
+std::int64_t Interpreter::opset_of(const Node& node) const {
+  if (node.opset != 0) return node.opset;
+  const auto it = model_.opsets.find("");
+  return it == model_.opsets.end() ? 0 : it->second;
+}
+
+// The last line of "File "model.py", line 12, in forward"; else the number of the node in the file.
+Site Interpreter::site_of(const Node& node, std::int64_t number) const {
+  const auto lasting = [](std::string_view text) { return Name(text).view().data(); };
+  const auto it = node.metadata.find("pkg.torch.onnx.stack_trace");
+  if (it != node.metadata.end()) {
+    const std::string& trace = it->second;
+    constexpr std::string_view kFile = "File \"", kLine = "\", line ";
+    const std::size_t file = trace.rfind(kFile), line = file == std::string::npos ? file : trace.find(kLine, file);
+    int parsed = 0;
+    if (line != std::string::npos && file + kFile.size() < line &&
+        std::from_chars(trace.data() + line + kLine.size(), trace.data() + trace.size(), parsed).ec == std::errc())
+      return {lasting(std::string_view(trace).substr(file + kFile.size(), line - file - kFile.size())), parsed};
+  }
+  const std::size_t slash = state_.path.rfind('/');
+  return {lasting(slash == std::string::npos ? state_.path : state_.path.substr(slash + 1)), static_cast<int>(number)};
+}
+
+void Interpreter::check_attributes(const Node& node, const OnnxOp& op) const {
+  for (const auto& [name, a] : node.attributes)
+    if (!lists(op.attributes, name)) fail(node, fmt::format("the attribute '{}' is not known", name));
+}
+
+void Interpreter::run(Scope& scope, Pass pass) {
+  pass_ = pass;
+  std::int64_t number = 0;
+  for (const Node& node : scope.graph->nodes) run_node(scope, node, ++number);
+}
+
+const Operand* Interpreter::operand(const Scope& scope, const Node& node, std::size_t i) const {
+  if (i >= node.inputs.size() || node.inputs[i].empty()) return nullptr;
+  const Operand* found = scope.find(node.inputs[i]);
+  if (found == nullptr)
+    fail(node, fmt::format("it reads '{}', which is no input and no result of a node before it", node.inputs[i]));
+  return found;
+}
+
+void Interpreter::run_node(Scope& scope, const Node& node, std::int64_t number) {
+  const auto is_known = [&](const std::string& output) { return output.empty() || scope.known.count(output) > 0; };
+  if (pass_ == Pass::record && !node.outputs.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) {
+    for (const std::string& output : node.outputs)
+      if (!output.empty()) scope.values[output] = {scope.known[output], scope.known[output]};
+    return;
+  }
+  const Site site = site_of(node, number);
+  const std::string path = module_path(node);
+  std::optional<PathScope> in_module;
+  if (!path.empty()) in_module.emplace(path);
+  try {
+    if (run_control(scope, node, site)) return;
+    if (!node.domain.empty()) fail(node, fmt::format("the domain '{}' is not supported", node.domain));
+    const OnnxOp* op = find_op(node.op);
+    if (op == nullptr) {
+      const char* reason = why_unsupported(node.op);
+      fail(node, reason == nullptr ? "ONNX has no such op" : fmt::format("this op is not supported: {}", reason));
+    }
+    const std::int64_t opset = opset_of(node);
+    if (opset < op->since) fail(node, fmt::format("the op came with opset {}, and the model is of opset {}", op->since, opset));
+    if (op->until != 0 && opset >= op->until)
+      fail(node,
+           fmt::format("opset {} changed this op, and the model is of opset {}: export it at an older one", op->until, opset));
+    check_attributes(node, *op);
+    std::vector<Operand> operands;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Operand* o = operand(scope, node, i);
+      operands.push_back(o == nullptr ? Operand() : *o);
+    }
+    NodeCall call(state_, node, opset, std::move(operands), site);
+    give(scope, node, results_of(node, *op, call));
+  } catch (const ParseError&) {
+    throw;
+  } catch (const Error& e) {
+    fail(node, e.what());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    fail(node, e.what());
+  }
+}
+
+// A node whose operands are all known is computed, if its results are small. The results of Shape and Size are known in any
+// case.
+Tensors Interpreter::results_of(const Node& node, const OnnxOp& op, NodeCall& call) const {
+  if (pass_ == Pass::record) return op.import(call);
+  bool known = !op.draws;
+  for (std::size_t i = 0; i < call.count(); ++i) known = known && (!call.has(i) || call.is_known(i));
+  Tensors results;
+  {
+    // Ops that read elements need them, so only those of types are tried before.
+    const bool by_value = known && (node.op == "NonZero");
+    const AbstractMode types(!by_value);
+    results = op.import(call);
+  }
+  if (known && bytes_of(results) <= kMostKnownBytes) {
+    const AbstractMode concrete(false);
+    results = op.import(call);
+  }
+  return results;
+}
+
+void Interpreter::give(Scope& scope, const Node& node, const Tensors& results) {
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    if (i >= results.size() || !results[i].defined()) fail(node, fmt::format("the result {} is not supported", i));
+    const bool known = !results[i].abstract() && pass_ == Pass::find_known;
+    if (known) scope.known[node.outputs[i]] = results[i];
+    if (!scope.values.emplace(node.outputs[i], Operand{results[i], known ? results[i] : Tensor()}).second)
+      fail(node, fmt::format("the value '{}' is computed twice", node.outputs[i]));
+  }
+}
+
+}  // namespace tapedeck::onnx

@@ -1,0 +1,106 @@
+// One node of an ONNX graph while its op is imported: operands, attributes, and what is known of both. The functions of the
+// table (onnx_ops.h) get one of these and call ops of Tapedeck.
+#pragma once
+
+#include <tapedeck/capture/onnx/onnx_model.h>
+#include <tapedeck/engine/eager/tensor.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck::onnx {
+
+using Tensors = std::vector<Tensor>;
+using Integers = std::vector<std::int64_t>;
+
+// What the import of one model shares between its nodes.
+struct ImportState {
+  std::string path;                // of the model, for messages
+  bool trains = false;             // dropout and batch norm work as in training
+  std::vector<std::string> notes;  // what the person should know
+};
+
+// An operand. A value that is known has its elements here: they follow from the file and from shapes alone.
+struct Operand {
+  Tensor tensor;      // undefined: not given
+  Tensor known = {};  // undefined: not known; else it has data
+};
+
+class NodeCall {
+ public:
+  NodeCall(ImportState& state, const Node& node, std::int64_t opset, std::vector<Operand> operands, Site site)
+      : state_(state), node_(node), opset_(opset), operands_(std::move(operands)), site_(site) {}
+
+  std::int64_t opset() const { return opset_; }
+  bool trains() const { return state_.trains; }
+  void note(const std::string& text) const;  // once, whatever the number of nodes
+  Site site() const { return site_; }
+
+  // ---- operands ----
+  std::size_t count() const { return operands_.size(); }
+  bool has(std::size_t i) const { return i < operands_.size() && operands_[i].tensor.defined(); }
+  const Tensor& operator[](std::size_t i) const;  // ParseError if it is not given
+  Arg arg(std::size_t i) const { return arg((*this)[i]); }
+  Arg arg(const Tensor& t) const { return {t, site_.file, site_.line}; }  // a call of an op that names this node in errors
+  Tensor or_none(std::size_t i) const { return has(i) ? operands_[i].tensor : Tensor(); }
+  Tensors all() const;
+  bool is_known(std::size_t i) const { return has(i) && operands_[i].known.defined(); }
+  // The elements of a known operand. ParseError if it is not known, which says so.
+  Integers integers(std::size_t i) const;
+  std::vector<double> reals(std::size_t i) const;
+  std::int64_t integer(std::size_t i) const;  // of the only element
+  double real(std::size_t i) const;
+  const Tensor& known(std::size_t i) const;
+
+  // ---- attributes: the value, or what stands for one that is not given ----
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
+  std::int64_t integer(std::string_view name) const;  // ParseError if it is not given
+  bool flag(std::string_view name, bool otherwise = false) const { return integer(name, otherwise ? 1 : 0) != 0; }
+  double real(std::string_view name, double otherwise) const;
+  std::string text(std::string_view name, const std::string& otherwise) const;
+  Integers integers(std::string_view name, const Integers& otherwise = {}) const;
+  std::vector<double> reals(std::string_view name, const std::vector<double>& otherwise = {}) const;
+  std::vector<std::string> texts(std::string_view name, const std::vector<std::string>& otherwise = {}) const;
+  const TensorData* tensor(std::string_view name) const;  // null: not given
+  // What newer versions of an op take as an operand and older ones as an attribute.
+  Integers integers(std::size_t i, std::string_view name, const Integers& otherwise = {}) const;
+
+  // ---- results ----
+  std::size_t results() const { return node_.outputs.size(); }
+  bool wants(std::size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+
+  // ---- checks ----
+  // An axis that may be negative, as an index of a tensor of this rank.
+  std::int64_t axis(std::int64_t given, std::int64_t rank) const;
+  DType dtype(std::int64_t element_type) const;  // ParseError for types that Tapedeck does not have
+  Shape shape(const Integers& sizes) const;      // ParseError for negative sizes and too many of them
+  Ints list(const Integers& values) const;       // ParseError if there are too many
+  void require(bool holds, const std::string& message) const {
+    if (!holds) fail(message);
+  }
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  const Attribute* find(std::string_view name) const;
+  const Attribute* find(std::string_view name, AttributeKind kind, const char* kind_name) const;
+
+  ImportState& state_;
+  const Node& node_;
+  std::int64_t opset_;
+  std::vector<Operand> operands_;
+  Site site_;
+};
+
+// A tensor with data from host values, also where the thread computes types only.
+Tensor known_integers(const Integers& values);  // i64, one dimension
+Tensor known_tensor(const Type& type, const void* bytes);
+// The tensor of the data of a file. ParseError for a dtype that Tapedeck does not have.
+Tensor tensor_of(const TensorData& data, const std::string& path);
+
+std::string describe(const Node& node);  // "node '/conv1/Conv' (Conv)"
+
+}  // namespace tapedeck::onnx

@@ -1,0 +1,42 @@
+// The table of ONNX ops. An op is one entry: its name, its versions, its attributes, and a function that calls ops of Tapedeck.
+// Families stand in files of their own (ops_*.cpp); all_onnx_ops() joins them.
+#pragma once
+
+#include <tapedeck/capture/onnx/node_call.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck::onnx {
+
+struct OnnxOp {
+  const char* name;
+  std::int64_t since;            // the first opset whose version of the op this entry reads
+  const char* attributes;        // their names with spaces between them; another one is an error
+  Tensors (*import)(NodeCall&);  // the results in order; those that the node does not name may be undefined
+  std::int64_t until = 0;        // the first opset whose version means something else; 0: none that is known
+  bool draws = false;            // random numbers: it is never computed at import
+};
+
+// The newest opset that the table was compared with. A model of a newer one imports, with a note.
+inline constexpr std::int64_t kNewestOpset = 23;
+inline constexpr std::int64_t kOldestOpset = 7;
+
+const OnnxOp* find_op(std::string_view name);
+const std::vector<OnnxOp>& all_onnx_ops();  // sorted by name
+// Why an op of ONNX is not in the table; null for names that are in it, or that ONNX does not have.
+const char* why_unsupported(std::string_view name);
+
+std::vector<OnnxOp> arithmetic_ops();
+std::vector<OnnxOp> activation_ops();
+std::vector<OnnxOp> shape_ops();
+std::vector<OnnxOp> index_ops();
+std::vector<OnnxOp> reduce_ops();
+std::vector<OnnxOp> window_ops();
+std::vector<OnnxOp> norm_ops();
+std::vector<OnnxOp> recurrent_ops();
+std::vector<OnnxOp> resize_ops();
+std::vector<OnnxOp> create_ops();
+
+}  // namespace tapedeck::onnx

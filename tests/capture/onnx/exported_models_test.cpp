@@ -1,0 +1,91 @@
+// Models that PyTorch exported, with its outputs, its losses and its gradients (models/README.md).
+#include <tapedeck/tests/capture/onnx/onnx_data.h>
+
+#include <tapedeck/capture/file/captured_file.h>
+
+#include <fstream>
+#include <map>
+
+namespace tapedeck {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(onnx_models()))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class ExportedModel : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
+  }
+  std::string folder() const { return onnx_models() + "/" + GetParam(); }
+  std::string model() const { return folder() + "/model.onnx"; }
+  OnnxOptions options() const {
+    OnnxOptions o;
+    if (GetParam() == "resnet_block_dynamic") o.dims = {{"batch", 3}};
+    return o;
+  }
+};
+
+TEST_P(ExportedModel, ComputesWhatPyTorchComputes) {
+  const std::vector<Tensor> inputs = read_pbs(folder() + "/inputs"), outputs = read_pbs(folder() + "/outputs");
+  const OnnxImport import = import_onnx(model(), options());
+  if (outputs.empty()) GTEST_SKIP() << "the model draws random numbers";
+  Executor executor = make_executor(import.file);
+  for (std::size_t i = 0; i < inputs.size(); ++i) executor.set_input(static_cast<int>(i), inputs[i]);
+  const std::vector<Tensor> got = executor.run_and_outputs();
+  ASSERT_GE(got.size(), outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) EXPECT_EQ(difference(got[i], outputs[i], 1e-5, 1e-5), "");
+}
+
+// A step of SGD moves a parameter by -0.01 times its gradient.
+TEST_P(ExportedModel, HasTheGradientsOfPyTorch) {
+  const std::string training = folder() + "/training";
+  if (!fs::exists(training)) GTEST_SKIP() << "no gradients of PyTorch for this model";
+  OnnxOptions o = options();
+  o.train = true;
+  std::ifstream(training + "/loss.txt") >> o.loss;
+  const OnnxImport import = import_onnx(model(), o);
+  std::map<std::string, std::string> names;
+  std::map<std::string, std::vector<double>> before;
+  for (const OnnxImport::Parameter& p : import.parameters) {
+    names[p.initializer] = p.name;
+    before[p.name] = numbers(import.file.state.at(p.name));
+  }
+  constexpr double kRate = 0.01;
+  Executor executor = make_executor(import.file);
+  const std::vector<Tensor> inputs = read_pbs(folder() + "/inputs");
+  for (std::size_t i = 0; i < inputs.size(); ++i) executor.set_input(static_cast<int>(i), inputs[i]);
+  executor.set_input("target", read_pb(training + "/target.pb"));
+  const std::vector<Tensor> results = executor.run_and_outputs();
+  EXPECT_EQ(difference(results[0], read_pb(training + "/loss.pb"), 1e-5, 1e-6), "");
+  int compared = 0;
+  for (int i = 0;; ++i) {
+    const std::string path = training + "/gradient_" + std::to_string(i) + ".pb";
+    if (!fs::exists(path)) break;
+    const onnx::TensorData data = onnx::read_tensor(path);
+    ASSERT_TRUE(names.count(data.name)) << data.name << " is no parameter";
+    const std::vector<double> wanted = numbers(onnx::tensor_of(data, path)), was = before[names[data.name]];
+    const std::vector<double> is = numbers(executor.state(names[data.name]));
+    double length = 0;
+    for (double g : wanted) length = std::max(length, std::abs(g));
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      // The step itself is rounded to the precision of the parameter.
+      const double rounding = std::abs(was[k]) * 1.2e-7 / kRate;
+      ASSERT_NEAR((was[k] - is[k]) / kRate, wanted[k], 1e-4 * length + 2 * rounding + 1e-6) << data.name << " " << k;
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Onnx, ExportedModel, testing::ValuesIn(model_names()), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tapedeck

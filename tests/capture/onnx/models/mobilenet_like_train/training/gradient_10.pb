@@ -1,0 +1,1 @@
+Bblock1.layers.7.weightJ'r½³›<ƒ =0…Š½

@@ -1,0 +1,1 @@
+Bblock2.layers.1.weightJ #1f¼¶dö»æÁ»â÷¡»e“ý<6½·Ô—»¨p:

@@ -1,0 +1,1 @@
+Bblock2.layers.6.fc2.biasJ X?€;ò†ª0¢¶ºMãªöcü<Rè&ºK>j<N¬ù:

@@ -1,0 +1,1 @@
+Bblock2.layers.8.weightJaäç<³á½,”=X÷h¼_™¤¼8Î½

@@ -1,0 +1,1 @@
+Bblock1.layers.1.weightJ [ОO╫╒йч╩■█=8Цp╩Х╚╩?Ot╪вgФ:ФU░╩

@@ -1,0 +1,1 @@
+Bblock1.layers.4.biasJ $l¼ì¢½h(¼\-=³ÿ€=tk¼ÀW†::Gk¼

@@ -1,0 +1,1 @@
+Bblock2.projection.1.weightJ <f=m[½âyv=’œ=º•Ä¼¿z<-kU<üe‚<

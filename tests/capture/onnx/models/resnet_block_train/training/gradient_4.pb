@@ -1,0 +1,1 @@
+Bblock1.bn1.weightJÁ<ÓÔ<PJç»ÍI—»

@@ -1,0 +1,1 @@
+Bblock1.bn2.weightJ‚e¼	a…¼#ëƒ<Ë(i»

@@ -1,0 +1,1 @@
+Bdepthwise.biasJ¸×°8Ú>é¹]xq;;Uº<

@@ -1,0 +1,1 @@
+Bmerge1.conv.biasJ½Ìa<êÌa¼^Pú=`Pú½

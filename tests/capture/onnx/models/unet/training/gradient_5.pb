@@ -1,0 +1,1 @@
+Bdown2.conv.biasJ4Hl:´æ6¼-"(<q<ïZ”¼p•\;

@@ -1,0 +1,1 @@
+Bbottom.conv.biasJ #°½;h.;%H¼f#w;r4š;˜éºö»^ì•9
