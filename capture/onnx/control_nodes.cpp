@@ -19,11 +19,9 @@ const Attribute* graph_attribute(const Node& node, const std::string& name) {
 
 constexpr std::int64_t kMostTrips = std::int64_t{1} << 40;
 
-Operand unknown(const Tensor& t) { return {t, {}}; }
-
 std::vector<Operand> unknown(const Tensors& tensors) {
   std::vector<Operand> operands;
-  for (const Tensor& t : tensors) operands.push_back(unknown(t));
+  for (const Tensor& t : tensors) operands.push_back({t});
   return operands;
 }
 
@@ -49,9 +47,9 @@ Scope& Interpreter::inner_scope(Scope& scope, const Node& node, const std::strin
   inner->outer = &scope;
   inner->values.clear();
   for (const TensorData& data : inner->graph->initializers) {
-    Tensor& t = inner->known[data.name];
-    if (!t.defined()) t = tensor_of(data, state_.path);
-    inner->values[data.name] = {t, t};
+    Operand& o = inner->known[data.name];
+    if (!o.is_known()) o = known_operand(tensor_of(data, state_.path));
+    inner->values[data.name] = o;
   }
   return *inner;
 }
@@ -72,14 +70,14 @@ Tensors Interpreter::run_inner(Scope& inner, const std::vector<Operand>& inputs)
 void Interpreter::run_if(Scope& scope, const Node& node, Site site) {
   const Operand* condition = operand(scope, node, 0);
   if (condition == nullptr) fail(node, "the condition is missing");
-  if (condition->known.defined()) {
-    if (condition->known.numel() != 1) fail(node, "the condition must have one element");
-    Scope& branch = inner_scope(scope, node, condition->known.item() != 0 ? "then_branch" : "else_branch");
+  if (condition->is_known()) {
+    if (condition->tensor.numel() != 1) fail(node, "the condition must have one element");
+    Scope& branch = inner_scope(scope, node, integers_of(*condition)[0] != 0 ? "then_branch" : "else_branch");
     const Tensors results = run_inner(branch, {});
     for (std::size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {
       if (node.outputs[i].empty()) continue;
       const Operand& o = value(branch, branch.graph->outputs[i].name);
-      if (pass_ == Pass::find_known && o.known.defined()) scope.known[node.outputs[i]] = o.known;
+      if (pass_ == Pass::find_known && o.is_known()) scope.known[node.outputs[i]] = o;
       scope.values[node.outputs[i]] = o;
     }
     return;
@@ -110,10 +108,13 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
   Scope& body = inner_scope(scope, node, "body");
   const Operand* trips = operand(scope, node, 0);
   const Operand* condition = operand(scope, node, 1);
-  const bool counted = trips != nullptr && trips->known.defined();
-  const std::int64_t most = counted ? static_cast<std::int64_t>(trips->known.item()) : -1;
+  const auto only = [&](const Operand& o) {
+    if (o.tensor.numel() != 1) fail(node, "the number of trips and the condition must have one element");
+    return integers_of(o)[0];
+  };
+  const bool counted = trips != nullptr && trips->is_known();
+  const std::int64_t most = counted ? only(*trips) : -1;
   if (counted && (most < 0 || most > kMostTrips)) fail(node, fmt::format("{} trips are not possible", most));
-  if (trips != nullptr && !counted) fail(node, "a number of trips that only a run knows is not supported");
   Tensors carried;
   for (std::size_t i = 2; i < node.inputs.size(); ++i) {
     const Operand* o = operand(scope, node, i);
@@ -137,7 +138,7 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
     Tensors results;
     for (std::size_t i = 1; i <= n; ++i) results.push_back(typed(made[i].type()));
     for (std::size_t i = n + 1; i < made.size(); ++i) {
-      if (most < 0) fail(node, "results that are stacked need a known number of trips");
+      if (most < 0) fail(node, "the number of trips makes the size of a result, and it is known only when the model runs");
       Integers sizes = {most};
       sizes.insert(sizes.end(), made[i].shape().begin(), made[i].shape().end());
       if (sizes.size() > static_cast<std::size_t>(kMaxRank) || checked_bytes(made[i].dtype(), sizes) < 0)
@@ -160,18 +161,19 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
     made.insert(made.begin(), add(now[0], std::int64_t{1}));
     return made;
   };
-  const auto ends = [&](const Tensors& now) { return counted ? logical_and(now[1], less(now[0], most)) : alias(now[1]); };
-  const auto is_true = [](const Operand* o) {
-    return o == nullptr || (o->known.defined() && o->known.numel() == 1 && o->known.item() != 0);
+  const auto goes_on = [&](const Tensors& now) {
+    if (counted) return logical_and(now[1], less(now[0], most));
+    return trips == nullptr ? alias(now[1]) : logical_and(now[1], less(now[0], reshape(trips->tensor, Shape{})));
   };
+  const auto is_true = [&](const Operand* o) { return o == nullptr || (o->is_known() && only(*o) != 0); };
   const auto known_next = body.known.find(body.graph->outputs[0].name);
   const bool keeps_going =
       body.graph->outputs[0].name == body.graph->inputs[1].name ||
-      (known_next != body.known.end() && known_next->second.numel() == 1 && known_next->second.item() != 0);
+      (known_next != body.known.end() && only(known_next->second) != 0);
   LoopOptions options;
   options.max_trips = most;
   LoopResult result = counted && is_true(condition) && keeps_going ? tapedeck::scan(pass, all, {}, {}, options, site)
-                                                                   : while_loop(ends, pass, all, {}, options, site);
+                                                                   : while_loop(goes_on, pass, all, {}, options, site);
   Tensors results(result.carried.begin() + 2, result.carried.end());
   results.insert(results.end(), result.stacked.begin(), result.stacked.end());
   give(scope, node, results);

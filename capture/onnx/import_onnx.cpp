@@ -56,7 +56,7 @@ class ModelImport {
     {
       const NoGrad no_gradients;
       set_initializers();
-      for (std::size_t i = 0; i < inputs_.size(); ++i) scope_.values[inputs_[i]->name] = {abstract_tensor(types_[i]), {}};
+      for (std::size_t i = 0; i < inputs_.size(); ++i) scope_.values[inputs_[i]->name] = {abstract_tensor(types_[i])};
       interpreter.run(scope_, Interpreter::Pass::find_known);
       require_outputs(interpreter);
     }
@@ -71,9 +71,6 @@ class ModelImport {
     const auto it = model_.opsets.find("");
     opset_ = it == model_.opsets.end() ? 0 : it->second;
     if (opset_ == 0) throw ParseError(state_.path + ": it does not say of which opset it is");
-    if (opset_ < kOldestOpset)
-      throw ParseError(
-          fmt::format("{}: its opset {} is older than {}, the oldest that is supported", state_.path, opset_, kOldestOpset));
     if (opset_ > kNewestOpset)
       state_.notes.push_back(
           fmt::format("The model is of opset {}; its ops are read as those of opset {}, the newest that was compared.", opset_,
@@ -95,6 +92,7 @@ class ModelImport {
       w.type = type_of(data);
       if (!is_state || !options_.abstract)
         w.data = data.external.empty() ? tensor_of(data, state_.path) : read_external(data, state_.path);
+      if (!is_state) w.known = known_operand(w.data);
       std::string().swap(data.bytes);  // the bytes are in the tensor now
       if (is_state) w.graph_name = names.unique(graph_name(data.name)).str();
       weights_.push_back(std::move(w));
@@ -123,7 +121,7 @@ class ModelImport {
       if (!v.has_shape) throw ParseError(fmt::format("{}: the input '{}' has no shape", state_.path, v.name));
       Integers sizes;
       if (options_.constants.count(v.name) > 0) {
-        fixed_.push_back({v.name, constant_input(v, *dtype)});
+        fixed_.push_back({v.name, known_operand(constant_input(v, *dtype))});
         continue;
       }
       for (std::size_t i = 0; i < v.shape.size(); ++i) sizes.push_back(size_of(v, i, &used, &open));
@@ -171,10 +169,10 @@ class ModelImport {
   // In the first pass and in the second, initializers have tensors of their own: the second ones are those of the capture.
   void set_initializers() {
     parameters_.clear();
-    for (const auto& [name, value] : fixed_) scope_.values[name] = {value, value};
+    for (const auto& [name, value] : fixed_) scope_.values[name] = value;
     for (Weight& w : weights_) {
       if (w.use == InitializerUse::constant) {
-        scope_.values[w.name] = {w.data, w.data};
+        scope_.values[w.name] = w.known;
         continue;
       }
       w.recorded = abstract_tensor(w.type);
@@ -183,7 +181,7 @@ class ModelImport {
         w.recorded.requires_grad(true);
         parameters_.push_back(w.recorded);
       }
-      scope_.values[w.name] = {w.recorded, {}};
+      scope_.values[w.name] = {w.recorded};
     }
   }
 
@@ -199,7 +197,7 @@ class ModelImport {
     UniqueNames names;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const Tensor x = capture.input(names.unique(graph_name(inputs_[i]->name)).str(), abstract_tensor(types_[i]));
-      scope_.values[inputs_[i]->name] = {x, {}};
+      scope_.values[inputs_[i]->name] = {x};
       given.push_back(x);
     }
     return given;
@@ -305,6 +303,7 @@ class ModelImport {
     InitializerUse use = InitializerUse::constant;
     Type type;
     Tensor data;      // undefined: an abstract import has none
+    Operand known;    // of a constant
     Tensor recorded;  // the tensor without data that stands for it in the recording
   };
 
@@ -316,7 +315,7 @@ class ModelImport {
   std::vector<Weight> weights_;
   std::vector<const ValueInfo*> inputs_;
   std::vector<Type> types_;  // of the inputs
-  std::vector<std::pair<std::string, Tensor>> fixed_;  // inputs that are constants
+  std::vector<std::pair<std::string, Operand>> fixed_;  // inputs that are constants
   std::vector<Tensor> parameters_;
   Scope scope_;
 };

@@ -95,7 +95,7 @@ void Interpreter::run_node(Scope& scope, const Node& node, std::int64_t number) 
   const auto is_known = [&](const std::string& output) { return output.empty() || scope.known.count(output) > 0; };
   if (pass_ == Pass::record && !node.outputs.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) {
     for (const std::string& output : node.outputs)
-      if (!output.empty()) scope.values[output] = {scope.known[output], scope.known[output]};
+      if (!output.empty()) scope.values[output] = scope.known[output];
     return;
   }
   const Site site = site_of(node, number);
@@ -159,8 +159,9 @@ void Interpreter::give(Scope& scope, const Node& node, const Tensors& results) {
     if (node.outputs[i].empty()) continue;
     if (i >= results.size() || !results[i].defined()) fail(node, fmt::format("the result {} is not supported", i));
     const bool known = !results[i].abstract() && pass_ == Pass::find_known;
-    if (known) scope.known[node.outputs[i]] = results[i];
-    if (!scope.values.emplace(node.outputs[i], Operand{results[i], known ? results[i] : Tensor()}).second)
+    const Operand result = known ? known_operand(results[i]) : Operand{results[i]};
+    if (known) scope.known[node.outputs[i]] = result;
+    if (!scope.values.emplace(node.outputs[i], result).second)
       fail(node, fmt::format("the value '{}' is computed twice", node.outputs[i]));
   }
 }

@@ -22,7 +22,7 @@ struct Scope {
   Scope* outer = nullptr;
   std::unordered_map<std::string, Operand> values;
   // The values that the first pass found to be known, and the scopes of graphs inside nodes, by node and attribute.
-  std::unordered_map<std::string, Tensor> known;
+  std::unordered_map<std::string, Operand> known;
   std::map<std::pair<const Node*, std::string>, std::unique_ptr<Scope>> inner;
 
   const Operand* find(const std::string& name) const;  // null if there is none

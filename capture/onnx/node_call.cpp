@@ -2,6 +2,8 @@
 
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/movement.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 
@@ -11,25 +13,46 @@ namespace tapedeck::onnx {
 
 namespace {
 
+template <class To, class Element>
+std::vector<To> elements(const void* bytes, std::size_t count) {
+  const auto* first = static_cast<const Element*>(bytes);
+  return {first, first + count};
+}
+
+template <class To, class Half>
+std::vector<To> widened(const void* bytes, std::size_t count) {
+  std::vector<To> result(count);
+  for (std::size_t i = 0; i < count; ++i)
+    result[i] = static_cast<To>(kernels::to_f32(Half{static_cast<const std::uint16_t*>(bytes)[i]}));
+  return result;
+}
+
 template <class To>
-std::vector<To> numbers_of(const Tensor& t) {
-  const auto convert = [](const auto& from) { return std::vector<To>(from.begin(), from.end()); };
-  switch (t.dtype()) {
-    case DType::f64:
-      return convert(t.to_vector<double>());
-    case DType::i32:
-      return convert(t.to_vector<std::int32_t>());
-    case DType::i64:
-      return convert(t.to_vector<std::int64_t>());
-    case DType::u8:
-    case DType::boolean:
-      return convert(t.to_vector<unsigned char>());
-    default:
-      return convert(t.to_vector<float>());
+std::vector<To> numbers_of(const Operand& known) {
+  const auto count = static_cast<std::size_t>(known.tensor.numel());
+  switch (known.tensor.dtype()) {
+    case DType::f32: return elements<To, float>(known.bytes, count);
+    case DType::f64: return elements<To, double>(known.bytes, count);
+    case DType::f16: return widened<To, kernels::F16>(known.bytes, count);
+    case DType::bf16: return widened<To, kernels::Bf16>(known.bytes, count);
+    case DType::i32: return elements<To, std::int32_t>(known.bytes, count);
+    case DType::i64: return elements<To, std::int64_t>(known.bytes, count);
+    default: return elements<To, unsigned char>(known.bytes, count);
   }
 }
 
 }  // namespace
+
+Operand known_operand(const Tensor& tensor) {
+  const AbstractMode concrete(false);
+  const Tensor dense = contiguous(tensor);
+  static constexpr char kNothing = 0;
+  const void* bytes = dense.numel() > 0 ? dense.data() : nullptr;
+  return {dense, bytes != nullptr ? bytes : &kNothing};
+}
+
+Integers integers_of(const Operand& known) { return numbers_of<std::int64_t>(known); }
+std::vector<double> reals_of(const Operand& known) { return numbers_of<double>(known); }
 
 std::string describe(const Node& node) {
   return node.name.empty() ? fmt::format("a node ({}) without a name", node.op)
@@ -57,21 +80,21 @@ Tensors NodeCall::all() const {
   return tensors;
 }
 
-const Tensor& NodeCall::known(std::size_t i) const {
+const Operand& NodeCall::known(std::size_t i) const {
   if (!has(i)) fail(fmt::format("operand {} is missing", i));
   if (!is_known(i))
     fail(fmt::format("operand {} ('{}') decides a size and depends on data, so it is known only when the model runs", i,
                      node_.inputs[i]));
-  return operands_[i].known;
+  return operands_[i];
 }
 
 Integers NodeCall::integers(std::size_t i) const {
-  const Tensor& t = known(i);
-  if (is_floating(t.dtype())) fail(fmt::format("operand {} must hold integers, not {}", i, dtype_name(t.dtype())));
-  return numbers_of<std::int64_t>(t);
+  const Operand& o = known(i);
+  if (is_floating(o.tensor.dtype())) fail(fmt::format("operand {} must hold integers, not {}", i, dtype_name(o.tensor.dtype())));
+  return integers_of(o);
 }
 
-std::vector<double> NodeCall::reals(std::size_t i) const { return numbers_of<double>(known(i)); }
+std::vector<double> NodeCall::reals(std::size_t i) const { return reals_of(known(i)); }
 
 std::int64_t NodeCall::integer(std::size_t i) const {
   const Integers all = integers(i);
@@ -196,5 +219,7 @@ Tensor tensor_of(const TensorData& data, const std::string& path) {
         fmt::format("{}: tensor '{}' has {} dimensions, more than {}", path, data.name, data.sizes.size(), kMaxRank));
   return known_tensor({*dtype, Shape(std::span<const std::int64_t>(data.sizes))}, data.bytes.data());
 }
+
+Operand file_operand(const TensorData& data, const std::string& path) { return {tensor_of(data, path), data.bytes.data()}; }
 
 }  // namespace tapedeck::onnx

@@ -23,11 +23,17 @@ struct ImportState {
   std::vector<std::string> notes;  // what the person should know
 };
 
-// An operand. A value that is known has its elements here: they follow from the file and from shapes alone.
+// A value as an operand. One that is known follows from the file and from shapes alone. Its elements can be read in a recording,
+// too, where reading those of a tensor would be an error.
 struct Operand {
-  Tensor tensor;      // undefined: not given
-  Tensor known = {};  // undefined: not known; else it has data
+  Tensor tensor;                // undefined: not given
+  const void* bytes = nullptr;  // of a known value: its elements, dense, alive as long as the tensor; null: not known
+  bool is_known() const { return bytes != nullptr; }
 };
+// REQUIRES data, and no recording.
+Operand known_operand(const Tensor& tensor);
+Integers integers_of(const Operand& known);      // REQUIRES a known one
+std::vector<double> reals_of(const Operand& known);
 
 class NodeCall {
  public:
@@ -47,13 +53,13 @@ class NodeCall {
   Arg arg(const Tensor& t) const { return {t, site_.file, site_.line}; }  // a call of an op that names this node in errors
   Tensor or_none(std::size_t i) const { return has(i) ? operands_[i].tensor : Tensor(); }
   Tensors all() const;
-  bool is_known(std::size_t i) const { return has(i) && operands_[i].known.defined(); }
+  bool is_known(std::size_t i) const { return has(i) && operands_[i].is_known(); }
   // The elements of a known operand. ParseError if it is not known, which says so.
   Integers integers(std::size_t i) const;
   std::vector<double> reals(std::size_t i) const;
   std::int64_t integer(std::size_t i) const;  // of the only element
   double real(std::size_t i) const;
-  const Tensor& known(std::size_t i) const;
+  const Operand& known(std::size_t i) const;
 
   // ---- attributes: the value, or what stands for one that is not given ----
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -100,6 +106,8 @@ Tensor known_integers(const Integers& values);  // i64, one dimension
 Tensor known_tensor(const Type& type, const void* bytes);
 // The tensor of the data of a file. ParseError for a dtype that Tapedeck does not have.
 Tensor tensor_of(const TensorData& data, const std::string& path);
+// The same with elements that can be read in a recording. REQUIRES that `data` outlives the operand.
+Operand file_operand(const TensorData& data, const std::string& path);
 
 std::string describe(const Node& node);  // "node '/conv1/Conv' (Conv)"
 

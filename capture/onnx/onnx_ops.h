@@ -21,7 +21,6 @@ struct OnnxOp {
 
 // The newest opset that the table was compared with. A model of a newer one imports, with a note.
 inline constexpr std::int64_t kNewestOpset = 23;
-inline constexpr std::int64_t kOldestOpset = 7;
 
 const OnnxOp* find_op(std::string_view name);
 const std::vector<OnnxOp>& all_onnx_ops();  // sorted by name

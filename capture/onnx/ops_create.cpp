@@ -33,26 +33,15 @@ Tensors constant(NodeCall& n) {
   n.fail("it has no value of a supported type");
 }
 
-// One element of a tensor of the file, as a double and, of integers, exactly.
-struct Element {
-  DType dtype = DType::f32;
-  double real = 0;
-  std::int64_t integer = 0;
-};
-
-Element only_element(const NodeCall& n, const TensorData& data) {
-  const Tensor t = tensor_of(data, "a tensor");
-  n.require(t.numel() == 1, "the value must have one element");
-  const Element e{t.dtype(), t.dtype() == DType::i64 ? 0 : t.item(), t.dtype() == DType::i64 ? t.item<std::int64_t>() : 0};
-  return e;
-}
-
 Tensors constant_of_shape(NodeCall& n) {
   const Shape shape = n.shape(n.integers(0));
   const TensorData* value = n.tensor("value");
-  const Element e = value == nullptr ? Element() : only_element(n, *value);
-  if (e.dtype == DType::i64) return {full(shape, e.integer, DType::i64, n.site())};
-  return {full(shape, e.real, e.dtype, n.site())};
+  if (value == nullptr) return {full(shape, 0, DType::f32, n.site())};
+  const Operand element = file_operand(*value, "ConstantOfShape");
+  n.require(element.tensor.numel() == 1, "the value must have one element");
+  const DType dtype = element.tensor.dtype();
+  if (!is_floating(dtype)) return {full(shape, integers_of(element)[0], dtype, n.site())};
+  return {full(shape, reals_of(element)[0], dtype, n.site())};
 }
 
 Tensors range(NodeCall& n) {

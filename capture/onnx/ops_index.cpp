@@ -87,8 +87,11 @@ Tensors scatter_tuples(NodeCall& n) {
 
 // Labels outside the classes give rows without a one; so they are compared and not used as places.
 Tensors one_hot_values(NodeCall& n) {
-  const std::int64_t classes = n.integer(1), axis = n.axis(n.integer("axis", -1), n[0].rank() + 1);
-  n.require(classes > 0 && n[2].numel() == 2, "the number of classes must be positive, and there must be two values");
+  const double depth = n.real(1);
+  n.require(depth >= 1 && depth < 1e9, "the number of classes must be positive and not huge");
+  const auto classes = static_cast<std::int64_t>(depth);
+  const std::int64_t axis = n.axis(n.integer("axis", -1), n[0].rank() + 1);
+  n.require(n[2].numel() == 2, "there must be two values");
   const Tensor labels = from_start(n, cast(n.arg(0), DType::i64), classes);
   Integers line(static_cast<std::size_t>(n[0].rank() + 1), 1);
   line[static_cast<std::size_t>(axis)] = classes;
@@ -99,8 +102,7 @@ Tensors one_hot_values(NodeCall& n) {
 }
 
 Tensors places_of_nonzero(NodeCall& n) {
-  const Tensor& x = n.known(0);
-  const Tensor found = nonzero(n.arg(x));
+  const Tensor found = nonzero(n.arg(n.known(0).tensor));
   return {transpose_last(n.arg(found))};
 }
 

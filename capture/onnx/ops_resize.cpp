@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <string>
 
 namespace tapedeck::onnx {
 
@@ -22,7 +24,11 @@ struct Resizing {
 
 double place_of(const Resizing& r, std::int64_t i, std::int64_t in, std::int64_t out, double scale) {
   const auto at = static_cast<double>(i);
-  if (r.coordinates == "align_corners") return out > 1 ? at * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+  if (r.coordinates == "align_corners") {
+    const double whole = scale * static_cast<double>(in);  // may be a fraction where the scale is given
+    return whole > 1 ? at * static_cast<double>(in - 1) / (whole - 1) : 0;
+  }
+  if (r.coordinates == "tf_half_pixel_for_nn") return (at + 0.5) / scale;
   if (r.coordinates == "asymmetric") return at / scale;
   if (r.coordinates == "pytorch_half_pixel") return out > 1 ? (at + 0.5) / scale - 0.5 : 0;
   if (r.coordinates == "half_pixel_symmetric") {
@@ -153,7 +159,9 @@ Tensors resize(NodeCall& n) {
   r.cubic = n.real("cubic_coeff_a", -0.75);
   r.excludes_outside = n.flag("exclude_outside");
   n.require(r.mode == "nearest" || r.mode == "linear" || r.mode == "cubic", "the mode '" + r.mode + "' is not supported");
-  n.require(r.coordinates != "tf_crop_and_resize", "the mode of coordinates 'tf_crop_and_resize' is not supported");
+  static const std::set<std::string> known = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
+                                              "align_corners", "asymmetric",           "tf_half_pixel_for_nn"};
+  n.require(known.count(r.coordinates) > 0, "the mode of coordinates '" + r.coordinates + "' is not supported");
   n.require(!n.flag("antialias"), "antialias is not supported");
   const auto rank = static_cast<std::size_t>(n[0].rank());
   Integers axes(rank);

@@ -4,6 +4,7 @@
 #include <tapedeck/engine/ops/ops.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace tapedeck::onnx {
 
@@ -107,6 +108,7 @@ Tensors convolve_transposed(NodeCall& n) {
       all = full - n[0].size(static_cast<int>(i) + 2) * w.stride[i];
     else
       continue;
+    if (all < 0) extra[i] -= all;
     all = std::max<std::int64_t>(all, 0);
     w.before[i] = automatic == "SAME_UPPER" ? all / 2 : all - all / 2;
     if (automatic == "NOTSET" || automatic == "SAME_UPPER") w.before[i] = all / 2;
@@ -142,22 +144,72 @@ Tensors convolve_transposed(NodeCall& n) {
   return {y};
 }
 
-Tensors pool_maximum(NodeCall& n) {
-  n.require(!n.wants(1), "the indices of the maxima are not supported as a result");
-  Windows w = windows_of(n, {});
-  pad_to_same_size(n, w);
-  const PoolAttrs attrs{n.list(w.window), n.list(w.stride), w.padding(n), n.list(w.dilation), n.flag("ceil_mode")};
-  if (w.dims == 1) return {max_pool1d(n.arg(0), attrs)};
-  return {w.dims == 2 ? max_pool2d(n.arg(0), attrs) : max_pool3d(n.arg(0), attrs)};
+// The pools of Tapedeck pad both sides of a dimension by the same number, by half of the window at most. Other pads are added to
+// the operand before.
+bool pads_evenly(const Windows& w) {
+  for (std::size_t i = 0; i < w.dims; ++i)
+    if (w.before[i] != w.after[i] || w.before[i] > w.window[i] / 2) return false;
+  return true;
 }
 
+Tensor padded(const NodeCall& n, const Tensor& x, const Windows& w, double value) {
+  Integers before = {0, 0}, after = {0, 0};
+  before.insert(before.end(), w.before.begin(), w.before.end());
+  after.insert(after.end(), w.after.begin(), w.after.end());
+  return pad(n.arg(x), n.list(before), n.list(after), "constant", value);
+}
+
+// The places of the maxima in the whole operand, from their places in their windows: rows and columns of [n,c,h,w].
+Tensor flat_places(const NodeCall& n, const Windows& w, const PoolAttrs& attrs) {
+  n.require(w.dims == 2, "the indices of the maxima are supported for [n,c,h,w] only");
+  const Tensor in_window = cast(max_pool2d_index(n.arg(0), attrs), DType::i64);
+  const std::int64_t height = n[0].size(2), width = n[0].size(3), channels = n[0].size(1);
+  const auto line = [&](std::int64_t count, const Integers& shape) {
+    return reshape(arange(std::int64_t{0}, count, 1, DType::i64, n.site()), n.shape(shape));
+  };
+  const std::int64_t rows = in_window.size(2), columns = in_window.size(3), kw = w.window[1];
+  const Tensor row_in = floor_divide(n.arg(in_window), kw), column_in = sub(n.arg(in_window), mul(row_in, kw));
+  const Tensor row = add(mul(row_in, w.dilation[0]), sub(mul(line(rows, {rows, 1}), w.stride[0]), w.before[0]));
+  const Tensor column = add(mul(column_in, w.dilation[1]), sub(mul(line(columns, {columns}), w.stride[1]), w.before[1]));
+  const Tensor plane = n.flag("storage_order") ? add(mul(column, height), row) : add(mul(row, width), column);
+  const std::int64_t batch = n[0].size(0);
+  return add(plane, mul(line(batch * channels, {batch, channels, 1, 1}), height * width));
+}
+
+Tensors pool_maximum(NodeCall& n) {
+  Windows w = windows_of(n, {});
+  pad_to_same_size(n, w);
+  Tensor x = n[0];
+  const bool bytes = x.dtype() == DType::u8;
+  if (bytes) x = cast(n.arg(x), DType::f32);
+  const bool even = pads_evenly(w);
+  if (!even) {
+    n.require(!n.wants(1), "the indices of the maxima are not supported with uneven pads");
+    x = padded(n, x, w, -std::numeric_limits<double>::infinity());
+    w.before.assign(w.dims, 0);
+  }
+  const PoolAttrs attrs{n.list(w.window), n.list(w.stride), n.list(w.before), n.list(w.dilation), n.flag("ceil_mode")};
+  const Tensor y = w.dims == 1 ? max_pool1d(n.arg(x), attrs) : w.dims == 2 ? max_pool2d(n.arg(x), attrs) : max_pool3d(n.arg(x), attrs);
+  return {bytes ? cast(n.arg(y), DType::u8) : y, n.wants(1) ? flat_places(n, w, attrs) : Tensor()};
+}
+
+Tensor average(const NodeCall& n, const Tensor& x, const Windows& w, const AvgPoolAttrs& attrs) {
+  if (w.dims == 1) return avg_pool1d(n.arg(x), attrs);
+  return w.dims == 2 ? avg_pool2d(n.arg(x), attrs) : avg_pool3d(n.arg(x), attrs);
+}
+
+// Uneven pads that do not count: the mean with zeros, divided by the share of elements that are none of the pads.
 Tensors pool_average(NodeCall& n) {
   Windows w = windows_of(n, {});
   pad_to_same_size(n, w);
   for (std::int64_t d : w.dilation) n.require(d == 1, "dilations are not supported");
-  const AvgPoolAttrs attrs{n.list(w.window), n.list(w.stride), w.padding(n), n.flag("ceil_mode"), n.flag("count_include_pad")};
-  if (w.dims == 1) return {avg_pool1d(n.arg(0), attrs)};
-  return {w.dims == 2 ? avg_pool2d(n.arg(0), attrs) : avg_pool3d(n.arg(0), attrs)};
+  const bool counts = n.flag("count_include_pad");
+  AvgPoolAttrs attrs{n.list(w.window), n.list(w.stride), n.list(w.before), n.flag("ceil_mode"), counts};
+  if (pads_evenly(w)) return {average(n, n[0], w, attrs)};
+  attrs.padding = {0};
+  const Tensor mean = average(n, padded(n, n[0], w, 0), w, attrs);
+  if (counts) return {mean};
+  return {div(n.arg(mean), average(n, padded(n, ones_like(n.arg(0)), w, 0), w, attrs))};
 }
 
 Ints spatial_axes(const NodeCall& n) {
@@ -180,11 +232,8 @@ Tensors pool_norm(NodeCall& n) {
   const auto p = static_cast<double>(n.integer("p", 2));
   double elements = 1;
   for (std::int64_t size : w.window) elements *= static_cast<double>(size);
-  const AvgPoolAttrs attrs{n.list(w.window), n.list(w.stride), w.padding(n), false, true};
-  const Tensor powers = pow(n.arg(abs(n.arg(0))), p);
-  const Tensor means = w.dims == 1   ? avg_pool1d(n.arg(powers), attrs)
-                       : w.dims == 2 ? avg_pool2d(n.arg(powers), attrs)
-                                     : avg_pool3d(n.arg(powers), attrs);
+  const Tensor powers = padded(n, pow(n.arg(abs(n.arg(0))), p), w, 0);
+  const Tensor means = average(n, powers, w, {n.list(w.window), n.list(w.stride), {0}, false, true});
   return {pow(n.arg(mul(n.arg(means), elements)), 1 / p)};
 }
 
