@@ -78,7 +78,10 @@ Look look_at(const TensorData& data) {
     default: {
       const bool half = *dtype == DType::f16;
       look.differs = differs_and_is_finite<std::uint16_t>(
-          data.bytes, [half](std::uint16_t v) { return static_cast<double>(half ? kernels::to_f32(kernels::F16{v}) : kernels::to_f32(kernels::Bf16{v})); },
+          data.bytes,
+          [half](std::uint16_t v) {
+            return static_cast<double>(half ? kernels::to_f32(kernels::F16{v}) : kernels::to_f32(kernels::Bf16{v}));
+          },
           &look.finite);
     }
   }

@@ -167,9 +167,8 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
   };
   const auto is_true = [&](const Operand* o) { return o == nullptr || (o->is_known() && only(*o) != 0); };
   const auto known_next = body.known.find(body.graph->outputs[0].name);
-  const bool keeps_going =
-      body.graph->outputs[0].name == body.graph->inputs[1].name ||
-      (known_next != body.known.end() && only(known_next->second) != 0);
+  const bool keeps_going = body.graph->outputs[0].name == body.graph->inputs[1].name ||
+                           (known_next != body.known.end() && only(known_next->second) != 0);
   LoopOptions options;
   options.max_trips = most;
   LoopResult result = counted && is_true(condition) && keeps_going ? tapedeck::scan(pass, all, {}, {}, options, site)

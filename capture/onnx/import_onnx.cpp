@@ -142,7 +142,8 @@ class ModelImport {
 
   Tensor constant_input(const ValueInfo& v, DType dtype) const {
     const Tensor& given = options_.constants.at(v.name);
-    bool fits = given.defined() && !given.abstract() && given.dtype() == dtype && given.rank() == static_cast<int>(v.shape.size());
+    bool fits =
+        given.defined() && !given.abstract() && given.dtype() == dtype && given.rank() == static_cast<int>(v.shape.size());
     for (std::size_t i = 0; fits && i < v.shape.size(); ++i)
       fits = v.shape[i].size < 0 || v.shape[i].size == given.size(static_cast<int>(i));
     if (!fits) throw UsageError(fmt::format("{}: the constant for the input '{}' is of another type", state_.path, v.name));
@@ -314,7 +315,7 @@ class ModelImport {
   std::unordered_map<std::string, InitializerUse> uses_;
   std::vector<Weight> weights_;
   std::vector<const ValueInfo*> inputs_;
-  std::vector<Type> types_;  // of the inputs
+  std::vector<Type> types_;                             // of the inputs
   std::vector<std::pair<std::string, Operand>> fixed_;  // inputs that are constants
   std::vector<Tensor> parameters_;
   Scope scope_;

@@ -26,7 +26,7 @@ struct OnnxOptions {
   std::string optimizer = "sgd";  // or "adamw"
   // Inputs that are constants of the graph, by their names in the model: sizes that the model takes as tensors, for instance.
   std::map<std::string, Tensor> constants = {};
-  bool abstract = false;          // the file gets types and no values
+  bool abstract = false;  // the file gets types and no values
 };
 
 struct OnnxImport {
@@ -47,9 +47,9 @@ bool has_onnx();
 
 // Nothing of the model runs: nodes are recorded on types alone, and values that follow from shapes and constants are computed.
 // Parameters, and the moments of the optimizer, are state of the graph; their values are in the file, unless it is `abstract`.
-// Memory: the weights once. Throws UsageError without support for ONNX and for options that do not fit the model; FileError for
-// files that cannot be read; ParseError for what is no ONNX model, and for ops, types and sizes that are not supported, which
-// names the node.
+// Memory: the weights once. Throws DeviceError without support for ONNX, UsageError for options that do not fit the model;
+// FileError for files that cannot be read; ParseError for what is no ONNX model, and for ops, types and sizes that are not
+// supported, which names the node.
 OnnxImport import_onnx(const std::string& path, const OnnxOptions& options = {});
 
 }  // namespace TAPEDECK_API

@@ -31,13 +31,20 @@ template <class To>
 std::vector<To> numbers_of(const Operand& known) {
   const auto count = static_cast<std::size_t>(known.tensor.numel());
   switch (known.tensor.dtype()) {
-    case DType::f32: return elements<To, float>(known.bytes, count);
-    case DType::f64: return elements<To, double>(known.bytes, count);
-    case DType::f16: return widened<To, kernels::F16>(known.bytes, count);
-    case DType::bf16: return widened<To, kernels::Bf16>(known.bytes, count);
-    case DType::i32: return elements<To, std::int32_t>(known.bytes, count);
-    case DType::i64: return elements<To, std::int64_t>(known.bytes, count);
-    default: return elements<To, unsigned char>(known.bytes, count);
+    case DType::f32:
+      return elements<To, float>(known.bytes, count);
+    case DType::f64:
+      return elements<To, double>(known.bytes, count);
+    case DType::f16:
+      return widened<To, kernels::F16>(known.bytes, count);
+    case DType::bf16:
+      return widened<To, kernels::Bf16>(known.bytes, count);
+    case DType::i32:
+      return elements<To, std::int32_t>(known.bytes, count);
+    case DType::i64:
+      return elements<To, std::int64_t>(known.bytes, count);
+    default:
+      return elements<To, unsigned char>(known.bytes, count);
   }
 }
 
@@ -90,7 +97,8 @@ const Operand& NodeCall::known(std::size_t i) const {
 
 Integers NodeCall::integers(std::size_t i) const {
   const Operand& o = known(i);
-  if (is_floating(o.tensor.dtype())) fail(fmt::format("operand {} must hold integers, not {}", i, dtype_name(o.tensor.dtype())));
+  if (is_floating(o.tensor.dtype()))
+    fail(fmt::format("operand {} must hold integers, not {}", i, dtype_name(o.tensor.dtype())));
   return integers_of(o);
 }
 

@@ -23,8 +23,8 @@ struct ImportState {
   std::vector<std::string> notes;  // what the person should know
 };
 
-// A value as an operand. One that is known follows from the file and from shapes alone. Its elements can be read in a recording,
-// too, where reading those of a tensor would be an error.
+// A value as an operand. One that is known follows from the file and from shapes alone. Its elements can be read in a
+// recording, too, where reading those of a tensor would be an error.
 struct Operand {
   Tensor tensor;                // undefined: not given
   const void* bytes = nullptr;  // of a known value: its elements, dense, alive as long as the tensor; null: not known
@@ -32,7 +32,7 @@ struct Operand {
 };
 // REQUIRES data, and no recording.
 Operand known_operand(const Tensor& tensor);
-Integers integers_of(const Operand& known);      // REQUIRES a known one
+Integers integers_of(const Operand& known);  // REQUIRES a known one
 std::vector<double> reals_of(const Operand& known);
 
 class NodeCall {

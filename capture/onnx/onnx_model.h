@@ -99,7 +99,7 @@ struct Model {
   std::vector<Function> functions;
 };
 
-// Was this build made with protobuf? Without it read_model() throws UsageError.
+// Was this build made with protobuf? Without it read_model() throws DeviceError.
 bool is_supported();
 
 // Reads a model. Memory: the file's bytes once. Throws FileError for a file that is missing or cannot be read, and ParseError

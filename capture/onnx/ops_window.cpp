@@ -144,8 +144,8 @@ Tensors convolve_transposed(NodeCall& n) {
   return {y};
 }
 
-// The pools of Tapedeck pad both sides of a dimension by the same number, by half of the window at most. Other pads are added to
-// the operand before.
+// The pools of Tapedeck pad both sides of a dimension by the same number, by half of the window at most. Other pads are added
+// to the operand before.
 bool pads_evenly(const Windows& w) {
   for (std::size_t i = 0; i < w.dims; ++i)
     if (w.before[i] != w.after[i] || w.before[i] > w.window[i] / 2) return false;
@@ -189,7 +189,9 @@ Tensors pool_maximum(NodeCall& n) {
     w.before.assign(w.dims, 0);
   }
   const PoolAttrs attrs{n.list(w.window), n.list(w.stride), n.list(w.before), n.list(w.dilation), n.flag("ceil_mode")};
-  const Tensor y = w.dims == 1 ? max_pool1d(n.arg(x), attrs) : w.dims == 2 ? max_pool2d(n.arg(x), attrs) : max_pool3d(n.arg(x), attrs);
+  const Tensor y = w.dims == 1   ? max_pool1d(n.arg(x), attrs)
+                   : w.dims == 2 ? max_pool2d(n.arg(x), attrs)
+                                 : max_pool3d(n.arg(x), attrs);
   return {bytes ? cast(n.arg(y), DType::u8) : y, n.wants(1) ? flat_places(n, w, attrs) : Tensor()};
 }
 

@@ -32,7 +32,7 @@ bool is_supported() { return false; }
 
 namespace {
 [[noreturn]] void refuse() {
-  throw UsageError(
+  throw DeviceError(
       "this build has no support for ONNX: protobuf (libprotobuf-dev and protobuf-compiler) was not found when it "
       "was configured");
 }

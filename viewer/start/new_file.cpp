@@ -3,6 +3,7 @@
 #include <tapedeck/capture/file/record_tape.h>
 #include <tapedeck/capture/formats/gzip.h>
 #include <tapedeck/capture/formats/input_file.h>
+#include <tapedeck/capture/onnx/import_onnx.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/words/format.h>
@@ -52,6 +53,16 @@ NewFile import_step(const ImportFormat& format, const std::string& from, const s
   if (cancelled) return made;
   save_tape(path, file);
   made.path = path;
+  return made;
+}
+
+NewFile import_model(const std::string& from, const std::string& path, const std::atomic<bool>& cancelled) {
+  const OnnxImport import = import_onnx(from);
+  NewFile made;
+  if (cancelled) return made;
+  save_tape(path, import.file);
+  made.path = path;
+  for (const std::string& sentence : import.notes) made.note += (made.note.empty() ? "" : " ") + sentence;
   return made;
 }
 

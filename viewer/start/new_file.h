@@ -26,6 +26,10 @@ NewFile record_step(const std::string& model, const ModelOptions& options, const
 NewFile import_step(const ImportFormat& format, const std::string& from, const std::string& path,
                     const std::atomic<bool>& cancelled);
 
+// The same for a model in the ONNX format, as it is, with its weights. UsageError if the model leaves sizes open: the message
+// says how the tool gets them. Throws ParseError, FileError; DeviceError if this build has no support for ONNX.
+NewFile import_model(const std::string& from, const std::string& path, const std::atomic<bool>& cancelled);
+
 // The line of the tool that does the same as record_step(): "tapedeck record cnn --batch 64 -o cnn.tape".
 std::string record_line(const std::string& model, const ModelOptions& options, const std::string& path);
 

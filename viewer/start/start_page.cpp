@@ -103,7 +103,8 @@ QWidget* StartPage::make_recent() {
       button("Look at a sample", "Record a training step of a small U-Net and plan it at 60 % of its memory.");
   sample->setObjectName(QStringLiteral("sample"));
   QPushButton* open = button("Open a file…", "Open a .tape or .graph file. Files can be dropped here, too.");
-  QPushButton* import = button("Import…", "Read a graph or a trace of another program, as `tapedeck import` does.");
+  QPushButton* import =
+      button("Import…", "Read an ONNX model, or a graph or a trace of another program, as `tapedeck import` does.");
   QPushButton* tour = button("Take the tour", "See in two minutes what the window can do, with the sample.");
   tour->setObjectName(QStringLiteral("tour"));
   QPushButton* watch =
@@ -322,7 +323,7 @@ void StartPage::record() {
 }
 
 void StartPage::ask_import() {
-  QString filter;
+  QString filter = QStringLiteral("onnx: a model (*.onnx);;");
   for (const ImportFormat& format : import_formats())
     filter += QString::fromLatin1("%1: %2 (%3);;")
                   .arg(QString::fromLatin1(format.name), QString::fromLatin1(format.help), QString::fromLatin1(format.endings));
@@ -338,7 +339,11 @@ void StartPage::import_file(const std::string& path) {
   if (busy()) return;
   const std::string to = free_path(QFileInfo(QString::fromStdString(path)).baseName().toStdString());
   start("Importing " + base_name(path), to,
-        [path, to](const std::atomic<bool>& cancelled) { return import_step(format_of(path), path, to, cancelled); }, {});
+        [path, to](const std::atomic<bool>& cancelled) {
+          return path.ends_with(".onnx") ? import_model(path, to, cancelled)
+                                         : import_step(format_of(path), path, to, cancelled);
+        },
+        {});
 }
 
 void StartPage::start(const std::string& what, const std::string& path, std::function<NewFile(const std::atomic<bool>&)> work,

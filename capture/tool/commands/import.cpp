@@ -1,4 +1,6 @@
-// import: a computation graph or a trace of another program as a graph of `opaque` nodes, which can be planned and looked at.
+// import: an ONNX model as a graph or a step of training; a computation graph or a trace of another program as a graph of
+// `opaque` nodes. All can be planned and looked at.
+#include <tapedeck/capture/tool/commands/onnx_options.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/sizes.h>
@@ -22,28 +24,30 @@ namespace tapedeck::tool {
 namespace {
 
 struct ImportOptions {
-  std::string format;  // graph | simrd
+  std::string format;  // onnx | graph | simrd
   std::string file;    // "-": stdin
   std::string results = "held";
   std::string output;
   bool json = false;
+  OnnxRequest onnx;
 };
+
+constexpr const char* kOnnxHelp = "a model, with its weights";
 
 // "graph: node-link JSON with costs and bytes. simrd: ..."
 std::string formats_help() {
-  std::string help;
-  for (const ImportFormat& format : import_formats())
-    help += fmt::format("{}{}: {}.", help.empty() ? "" : " ", format.name, format.help);
+  std::string help = fmt::format("onnx: {}.", kOnnxHelp);
+  for (const ImportFormat& format : import_formats()) help += fmt::format(" {}: {}.", format.name, format.help);
   return help;
 }
 
 std::vector<std::string> format_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"onnx"};
   for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
   return names;
 }
 
-std::vector<Option> table(ImportOptions& o) {
+std::vector<Option> common_options(ImportOptions& o) {
   return {
       {.name = "FORMAT", .to = &o.format, .help = formats_help(), .required = true, .choices = format_names()},
       {.name = "FILE", .to = &o.file, .help = "The file, as it is or compressed by gzip. - reads stdin.", .required = true},
@@ -64,6 +68,8 @@ std::vector<Option> table(ImportOptions& o) {
       json_option(&o.json),
   };
 }
+
+std::vector<Option> table(ImportOptions& o) { return joined({common_options(o), onnx_options(o.onnx)}); }
 
 std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
 
@@ -88,6 +94,15 @@ std::string trace_note(const ImportedTrace& trace) {
 int run(const ImportOptions& options) {
   const StopAtInterrupt stop;
   check_outputs({options.file}, {{"-o", options.output, !options.output.ends_with(".tape")}});
+  if (options.format == "onnx") {
+    OnnxRequest request = options.onnx;
+    request.file = options.file;
+    request.output = options.output;
+    request.json = options.json;
+    return import_onnx_model(request);
+  }
+  if (const std::string other = given_onnx_option(options.onnx); !other.empty())
+    throw UsageError(fmt::format("{} belongs to the format onnx", other));
   std::optional<ImportedTrace> trace;
   Graph graph;
   {
@@ -108,13 +123,14 @@ int run(const ImportOptions& options) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered =
-    register_command("import", CommandGroup::graphs,
-                     "Read a graph (graph) or a trace (simrd) of another program, to plan it and look at it.", table, run,
-                     "Nodes become `opaque`: they take the microseconds and the bytes of the file, and a replay fills their "
-                     "results with numbers\n"
-                     "that mean nothing.\n"
-                     "tapedeck import graph net.json -o net.tape; tapedeck plan net.tape --budget 50%");
+[[maybe_unused]] const bool registered = register_command(
+    "import", CommandGroup::graphs,
+    "Read a model (onnx), a graph (graph) or a trace (simrd) of another program, to plan it and look at it.", table, run,
+    "A model becomes a graph that can run: its weights are state, and --train makes a step of training of it.\n"
+    "Nodes of the other formats become `opaque`: they take the microseconds and the bytes of the file, and a\n"
+    "replay fills their results with numbers that mean nothing.\n"
+    "tapedeck import onnx net.onnx -o net.tape --dims batch=32 --train --loss cross_entropy; tapedeck plan net.tape\n"
+    "tapedeck import graph net.json -o net.tape; tapedeck plan net.tape --budget 50%");
 
 }  // namespace
 

@@ -2,6 +2,9 @@
 
 #include <tapedeck/capture/tool/reports/json_parts.h>
 
+#include <numeric>
+#include <vector>
+
 namespace tapedeck::tool {
 
 namespace {
@@ -38,6 +41,43 @@ std::string import_report(const std::string& format, const Graph& graph, const I
                   {"bytes", bytes},
                   {"microseconds", microseconds},
                   {"trace", trace ? trace_json(*trace) : Json(nullptr)},
+                  {"file", path.empty() ? Json(nullptr) : Json(path)},
+                  {"text", path.empty() ? Json(text) : Json(nullptr)}});
+}
+
+std::string onnx_report(const OnnxImport& import, const std::string& path, const std::string& text) {
+  const Graph& graph = import.file.captured;
+  const auto values = [&](auto first, auto last) {
+    Json list = Json::array();
+    for (; first != last; ++first) {
+      const Type& type = graph.values[static_cast<std::size_t>(*first)].type;
+      list.push_back({{"name", graph.value_name(*first)}, {"type", to_string(type)}, {"bytes", type.bytes()}});
+    }
+    return list;
+  };
+  std::vector<ValueId> inputs(static_cast<std::size_t>(graph.n_inputs));
+  std::iota(inputs.begin(), inputs.end(), 0);
+  Json parameters = Json::array();
+  std::int64_t bytes = 0;
+  for (const OnnxImport::Parameter& p : import.parameters) {
+    parameters.push_back(
+        {{"name", p.name}, {"initializer", p.initializer}, {"type", to_string(p.type)}, {"bytes", p.type.bytes()}});
+    bytes += p.type.bytes();
+  }
+  Json ops = Json::object();
+  for (const auto& [op, count] : import.ops) ops[op] = count;
+  return text_of({{"schema", "tapedeck.import_onnx/1"},
+                  {"format", "onnx"},
+                  {"graph", graph.name.str()},
+                  {"opset", import.opset},
+                  {"producer", import.producer},
+                  {"onnx_ops", std::move(ops)},
+                  {"nodes", graph.node_count()},
+                  {"inputs", values(inputs.begin(), inputs.end())},
+                  {"outputs", values(graph.outputs.begin(), graph.outputs.end())},
+                  {"parameters", std::move(parameters)},
+                  {"parameter_bytes", bytes},
+                  {"notes", import.notes},
                   {"file", path.empty() ? Json(nullptr) : Json(path)},
                   {"text", path.empty() ? Json(text) : Json(nullptr)}});
 }

@@ -1,7 +1,8 @@
-// The JSON answer of `import`.
+// The JSON answers of `import`.
 #pragma once
 
 #include <tapedeck/capture/import/simrd.h>
+#include <tapedeck/capture/onnx/import_onnx.h>
 
 #include <string>
 
@@ -11,5 +12,7 @@ namespace tapedeck::tool {
 // answer has the text of the graph.
 std::string import_report(const std::string& format, const Graph& graph, const ImportedTrace* trace, const std::string& path,
                           const std::string& text);
+// The same of a model.
+std::string onnx_report(const OnnxImport& import, const std::string& path, const std::string& text);
 
 }  // namespace tapedeck::tool

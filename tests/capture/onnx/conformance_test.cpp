@@ -45,7 +45,8 @@ const std::string* reason_for(const std::map<std::string, std::string>& table, c
 // How many inputs are constants: a model of one node takes its sizes as inputs, and an import must know them.
 enum class Fixed { none, integers, all_but_first, all };
 
-std::string run_with(const std::string& model, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, Fixed fixed) {
+std::string run_with(const std::string& model, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                     Fixed fixed) {
   OnnxOptions options;
   onnx::Model read = onnx::read_model(model);
   std::vector<std::string> names;
@@ -60,15 +61,16 @@ std::string run_with(const std::string& model, const std::vector<Tensor>& inputs
   }
   for (std::size_t i = 0; i < inputs.size() && i < names.size(); ++i)
     for (int d = 0; d < inputs[i].rank(); ++d)
-      if (static_cast<std::size_t>(d) < read.graph.inputs[i].shape.size() && read.graph.inputs[i].shape[static_cast<std::size_t>(d)].size < 0 &&
-          !options.constants.count(names[i]))
+      if (static_cast<std::size_t>(d) < read.graph.inputs[i].shape.size() &&
+          read.graph.inputs[i].shape[static_cast<std::size_t>(d)].size < 0 && !options.constants.count(names[i]))
         options.dims[names[i] + "." + std::to_string(d)] = inputs[i].size(d);
   Executor executor = make_executor(import_onnx(model, options).file);
   for (std::size_t i = 0; i < fed.size(); ++i) executor.set_input(static_cast<int>(i), fed[i]);
   const std::vector<Tensor> got = executor.run_and_outputs();
   if (got.size() < outputs.size()) return std::to_string(got.size()) + " results";
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (const std::string what = difference(got[i], outputs[i], 1e-3, 1e-7); !what.empty()) return "result " + std::to_string(i) + ": " + what;
+    if (const std::string what = difference(got[i], outputs[i], 1e-3, 1e-7); !what.empty())
+      return "result " + std::to_string(i) + ": " + what;
   return {};
 }
 
@@ -78,7 +80,8 @@ std::string run_test(const fs::path& folder) {
   for (Fixed fixed : {Fixed::none, Fixed::integers, Fixed::all_but_first, Fixed::all}) {
     try {
       const std::string set = (folder / "test_data_set_0").string();
-      const std::string what = run_with((folder / "model.onnx").string(), read_pbs(set, "input_"), read_pbs(set, "output_"), fixed);
+      const std::string what =
+          run_with((folder / "model.onnx").string(), read_pbs(set, "input_"), read_pbs(set, "output_"), fixed);
       if (!what.empty()) return what;
       return {};
     } catch (const Error& e) {
@@ -116,7 +119,8 @@ TEST_P(Conformance, EveryTestPassesOrIsInTheTable) {
   std::printf("%s: %d pass, %d are in the table\n", GetParam(), passed, skipped);
 }
 
-INSTANTIATE_TEST_SUITE_P(Onnx, Conformance, testing::Values("node", "simple"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Onnx, Conformance, testing::Values("node", "simple"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace tapedeck

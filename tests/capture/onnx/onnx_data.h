@@ -33,12 +33,17 @@ inline std::vector<Tensor> read_pbs(const std::string& folder, const std::string
 inline std::vector<double> numbers(const Tensor& t) {
   const auto convert = [](const auto& v) { return std::vector<double>(v.begin(), v.end()); };
   switch (t.dtype()) {
-    case DType::f64: return convert(t.to_vector<double>());
-    case DType::i32: return convert(t.to_vector<std::int32_t>());
-    case DType::i64: return convert(t.to_vector<std::int64_t>());
+    case DType::f64:
+      return convert(t.to_vector<double>());
+    case DType::i32:
+      return convert(t.to_vector<std::int32_t>());
+    case DType::i64:
+      return convert(t.to_vector<std::int64_t>());
     case DType::u8:
-    case DType::boolean: return convert(t.to_vector<unsigned char>());
-    default: return convert(t.to_vector<float>());
+    case DType::boolean:
+      return convert(t.to_vector<unsigned char>());
+    default:
+      return convert(t.to_vector<float>());
   }
 }
 
