@@ -12,7 +12,7 @@ const std::vector<OnnxOp>& all_onnx_ops() {
   static const std::vector<OnnxOp> ops = [] {
     std::vector<OnnxOp> all;
     for (auto* family : {arithmetic_ops, activation_ops, shape_ops, index_ops, reduce_ops, window_ops, norm_ops, recurrent_ops,
-                         resize_ops, create_ops}) {
+                         resize_ops, create_ops, attention_ops, sample_ops}) {
       std::vector<OnnxOp> part = family();
       std::move(part.begin(), part.end(), std::back_inserter(all));
     }
@@ -75,20 +75,17 @@ const char* why_unsupported(std::string_view name) {
       {"Momentum", "optimizers in the file are not supported: --train adds one"},
       {"Gradient", "gradients in the file are not supported: --train makes them"},
       {"AffineGrid", kRare},
-      {"Attention", "its masks and caches are not supported yet: export attention op by op (opset 22 or older)"},
       {"BitCast", kRare},
       {"CausalConvWithState", kRare},
       {"Col2Im", kRare},
       {"CumProd", kRare},
       {"DeformConv", kRare},
       {"Det", kRare},
-      {"GridSample", kRare},
       {"LinearAttention", kRare},
       {"MaxRoiPool", kRare},
       {"MaxUnpool", kRare},
       {"ReverseSequence", kRare},
       {"RoiAlign", kRare},
-      {"RotaryEmbedding", kRare},
       {"SwiGLU", kRare},
       {"TensorScatter", kRare},
   };

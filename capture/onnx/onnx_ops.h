@@ -37,5 +37,7 @@ std::vector<OnnxOp> norm_ops();
 std::vector<OnnxOp> recurrent_ops();
 std::vector<OnnxOp> resize_ops();
 std::vector<OnnxOp> create_ops();
+std::vector<OnnxOp> attention_ops();
+std::vector<OnnxOp> sample_ops();
 
 }  // namespace tapedeck::onnx

@@ -59,6 +59,17 @@ Tensor mean_in_dtype(const Arg& x, const Ints& axes, bool keepdims) {
   return cast(mean(cast(x, DType::f64), axes, keepdims), x.tensor().dtype());
 }
 
+// Of bools the largest is "any", and the smallest is "all".
+Tensor largest_of(const Arg& x, const Ints& axes, bool keepdims) {
+  if (x.tensor().dtype() == DType::boolean) return any(x, axes, keepdims);
+  return max(x, axes, keepdims);
+}
+
+Tensor smallest_of(const Arg& x, const Ints& axes, bool keepdims) {
+  if (x.tensor().dtype() == DType::boolean) return all(x, axes, keepdims);
+  return min(x, axes, keepdims);
+}
+
 template <Tensor (*f)(const Arg&, std::int64_t)>
 Tensors place_of_extreme(NodeCall& n) {
   const std::int64_t axis = n.axis(n.integer("axis", 0), n[0].rank());
@@ -87,8 +98,8 @@ std::vector<OnnxOp> reduce_ops() {
   return {
       {"ReduceSum", 1, kAttributes, plain<sum_in_dtype>},
       {"ReduceMean", 1, kAttributes, plain<mean_in_dtype>},
-      {"ReduceMax", 1, kAttributes, plain<max>},
-      {"ReduceMin", 1, kAttributes, plain<min>},
+      {"ReduceMax", 1, kAttributes, plain<largest_of>},
+      {"ReduceMin", 1, kAttributes, plain<smallest_of>},
       {"ReduceProd", 1, kAttributes, plain<prod>},
       {"ReduceL1", 1, kAttributes, sum_of_magnitudes},
       {"ReduceL2", 1, kAttributes, euclidean},

@@ -18,6 +18,8 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -160,6 +162,16 @@ TensorData take_tensor(format::TensorProto& from, const std::string& path) {
 
 // ---- graphs ----
 
+// 1e-5 is written as a float, which is 9.99999974e-06 as a double. What the author wrote is the shortest decimal that gives the float.
+double as_written(float value) {
+  if (!std::isfinite(value)) return static_cast<double>(value);
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  double result = static_cast<double>(value);
+  if (error == std::errc()) std::from_chars(text.data(), end, result);
+  return result;
+}
+
 // Copies graphs without recursion: graphs that attributes hold wait in a list.
 class Copier {
  public:
@@ -254,10 +266,10 @@ class Copier {
     if (type < 0 || type >= static_cast<int>(kinds.size()))
       fail(path_, fmt::format("the attribute '{}' is of a type that is not supported (number {})", from.name(), type));
     to.kind = kinds[static_cast<std::size_t>(type)];
-    to.real = static_cast<double>(from.f());
+    to.real = as_written(from.f());
     to.integer = from.i();
     to.text = from.s();
-    to.reals.assign(from.floats().begin(), from.floats().end());
+    for (float f : from.floats()) to.reals.push_back(as_written(f));
     to.integers.assign(from.ints().begin(), from.ints().end());
     to.texts.assign(from.strings().begin(), from.strings().end());
     if (to.kind == AttributeKind::tensor) to.tensor = std::make_shared<TensorData>(take_tensor(*from.mutable_t(), path_));
