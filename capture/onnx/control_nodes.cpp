@@ -19,14 +19,6 @@ const Attribute* graph_attribute(const Node& node, const std::string& name) {
 
 constexpr std::int64_t kMostTrips = std::int64_t{1} << 40;
 
-std::vector<Operand> unknown(const Tensors& tensors) {
-  std::vector<Operand> operands;
-  for (const Tensor& t : tensors) operands.push_back({t});
-  return operands;
-}
-
-Tensor typed(const Type& type) { return abstract_tensor(type); }
-
 }  // namespace
 
 bool Interpreter::run_control(Scope& scope, const Node& node, Site site) {
@@ -87,105 +79,146 @@ void Interpreter::run_if(Scope& scope, const Node& node, Site site) {
   if (pass_ == Pass::find_known) {
     const AbstractMode types;
     Tensors results;
-    for (const Tensor& t : run_inner(yes, {})) results.push_back(typed(t.type()));
+    for (const Tensor& t : run_inner(yes, {})) results.push_back(abstract_tensor(t.type()));
     run_inner(no, {});
     return give(scope, node, results);
   }
-  const Tensor flag = condition->tensor.rank() == 0 ? condition->tensor : reshape(condition->tensor, Shape{});
-  const auto branch = [this](Scope& inner) {
-    return [this, &inner](const Tensors&) {
+  const auto at = [site](const Tensor& t) { return Arg(t, site.file, site.line); };
+  const Tensor flag = condition->tensor.rank() == 0 ? condition->tensor : reshape(at(condition->tensor), Shape{});
+  const auto branch = [this, at](Scope& inner) {
+    return [this, at, &inner](const Tensors&) {
       Tensors results;
-      for (const Tensor& t : run_inner(inner, {})) results.push_back(alias(t));
+      for (const Tensor& t : run_inner(inner, {})) results.push_back(alias(at(t)));
       return results;
     };
   };
   give(scope, node, cond(flag, branch(yes), branch(no), {}, site));
 }
 
-// body(i, condition, carried...) -> condition, carried..., stacked... With a known number of trips, and a body whose condition
-// is always true, the loop is a scan, which has a gradient that keeps its values.
-void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
-  Scope& body = inner_scope(scope, node, "body");
-  const Operand* trips = operand(scope, node, 0);
-  const Operand* condition = operand(scope, node, 1);
-  const auto only = [&](const Operand& o) {
-    if (o.tensor.numel() != 1) fail(node, "the number of trips and the condition must have one element");
-    return integers_of(o)[0];
-  };
-  const bool counted = trips != nullptr && trips->is_known();
-  const std::int64_t most = counted ? only(*trips) : -1;
-  if (counted && (most < 0 || most > kMostTrips)) fail(node, fmt::format("{} trips are not possible", most));
+// What a Loop takes: body(i, condition, carried...) -> condition, carried..., stacked...
+struct Interpreter::LoopNode {
+  const Operand* trips = nullptr;  // null: no bound
+  std::int64_t most = -1;          // the number of trips where it is known
+  Operand start;                   // the first condition
   Tensors carried;
+};
+
+std::int64_t Interpreter::only_integer(const Node& node, const Operand& known) const {
+  if (known.tensor.numel() != 1) fail(node, "the number of trips and the condition must have one element");
+  return integers_of(known)[0];
+}
+
+Interpreter::LoopNode Interpreter::loop_of(const Scope& scope, const Node& node) const {
+  LoopNode loop;
+  loop.trips = operand(scope, node, 0);
+  if (loop.trips != nullptr && loop.trips->is_known()) {
+    loop.most = only_integer(node, *loop.trips);
+    if (loop.most < 0 || loop.most > kMostTrips) fail(node, fmt::format("{} trips are not possible", loop.most));
+  }
+  static constexpr bool kYes = true;
+  const Operand* condition = operand(scope, node, 1);
+  loop.start = condition == nullptr ? Operand{known_tensor({DType::boolean, {}}, &kYes), &kYes} : *condition;
   for (std::size_t i = 2; i < node.inputs.size(); ++i) {
     const Operand* o = operand(scope, node, i);
     if (o == nullptr) fail(node, "a carried value is missing");
-    carried.push_back(o->tensor);
+    loop.carried.push_back(o->tensor);
   }
-  const std::size_t n = carried.size();
-  const std::int64_t zero = 0;
-  const bool yes = true;
-  const Tensor first = known_tensor({DType::i64, {}}, &zero);
-  const Tensor start = condition == nullptr            ? known_tensor({DType::boolean, {}}, &yes)
-                       : condition->tensor.rank() == 0 ? condition->tensor
-                                                       : reshape(condition->tensor, Shape{});
-  if (body.graph->outputs.size() < n + 1) fail(node, "the body has too few results");
+  return loop;
+}
 
+// Finds what is known in the body. If the first condition is true, and a true one gives a true one, then all are true.
+Tensors Interpreter::find_known_in_body(Scope& scope, const Node& node, const LoopNode& loop) {
+  std::vector<Operand> inputs = {{abstract_tensor({DType::i64, {}})}, {abstract_tensor({DType::boolean, {}})}};
+  for (const Tensor& t : loop.carried) inputs.push_back({abstract_tensor(t.type())});
+  const bool begins_true = loop.start.is_known() && only_integer(node, loop.start) != 0;
+  if (begins_true) {
+    inputs[1] = loop.start;
+    Scope& body = inner_scope(scope, node, "body");
+    const Tensors made = run_inner(body, inputs);
+    const Operand& next = value(body, body.graph->outputs[0].name);
+    if (next.is_known() && only_integer(node, next) != 0) {
+      always_true_.insert(&node);
+      return made;
+    }
+    scope.inner.erase({&node, "body"});  // what was found holds for the first trip only
+    inputs[1] = {abstract_tensor({DType::boolean, {}})};
+  }
+  return run_inner(inner_scope(scope, node, "body"), inputs);
+}
+
+Tensor Interpreter::stacked_type(const Node& node, std::int64_t trips, const Tensor& slice) const {
+  Integers sizes = {trips};
+  sizes.insert(sizes.end(), slice.shape().begin(), slice.shape().end());
+  if (sizes.size() > static_cast<std::size_t>(kMaxRank) || checked_bytes(slice.dtype(), sizes) < 0)
+    fail(node, "the stacked results are too large");
+  return abstract_tensor({slice.dtype(), Shape(std::span<const std::int64_t>(sizes))});
+}
+
+// With a known number of trips and a condition that is always true, a loop is a scan, whose gradient keeps its values.
+void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
+  const LoopNode loop = loop_of(scope, node);
+  const std::size_t n = loop.carried.size();
+  if (inner_scope(scope, node, "body").graph->outputs.size() < n + 1) fail(node, "the body has too few results");
   if (pass_ == Pass::find_known) {
     const AbstractMode types;
-    Tensors inputs = {typed(first.type()), typed(start.type())};
-    for (const Tensor& t : carried) inputs.push_back(typed(t.type()));
-    const Tensors made = run_inner(body, unknown(inputs));
+    const Tensors made = find_known_in_body(scope, node, loop);
     Tensors results;
-    for (std::size_t i = 1; i <= n; ++i) results.push_back(typed(made[i].type()));
-    for (std::size_t i = n + 1; i < made.size(); ++i) {
-      if (most < 0) fail(node, "the number of trips makes the size of a result, and it is known only when the model runs");
-      Integers sizes = {most};
-      sizes.insert(sizes.end(), made[i].shape().begin(), made[i].shape().end());
-      if (sizes.size() > static_cast<std::size_t>(kMaxRank) || checked_bytes(made[i].dtype(), sizes) < 0)
-        fail(node, "the stacked results are too large");
-      results.push_back(typed({made[i].dtype(), Shape(std::span<const std::int64_t>(sizes))}));
+    for (std::size_t i = 1; i < made.size(); ++i) {
+      if (i > n && loop.most < 0)
+        fail(node, "the number of trips makes the size of a result, and it is known only when the model runs");
+      results.push_back(i <= n ? abstract_tensor(made[i].type()) : stacked_type(node, loop.most, made[i]));
     }
     return give(scope, node, results);
   }
-
-  Tensors all = {first, start};
-  all.insert(all.end(), carried.begin(), carried.end());
-  // One pass: the next number, the next condition, the carried values, the stacked ones.
-  const auto pass = [&](const Tensors& now) {
-    Tensors inputs(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(n) + 2);
-    body.values.clear();
-    Scope& fresh = inner_scope(scope, node, "body");
-    Tensors made = run_inner(fresh, unknown(inputs));
-    for (Tensor& t : made) t = alias(t);
-    if (made[0].rank() != 0) made[0] = reshape(made[0], Shape{});
-    made.insert(made.begin(), add(now[0], std::int64_t{1}));
-    return made;
+  const bool goes_on = always_true_.count(&node) > 0;
+  const auto at = [&](const Tensor& t) { return Arg(t, site.file, site.line); };
+  const auto as_scalar = [&](const Tensor& t) { return t.rank() == 0 ? alias(at(t)) : reshape(at(t), Shape{}); };
+  const std::int64_t zero = 0;
+  // The carried values: the number of the trip, the condition unless it is always true, and those of the node.
+  Tensors carried = {known_tensor({DType::i64, {}}, &zero)};
+  if (!goes_on) carried.push_back(as_scalar(loop.start.tensor));
+  const std::size_t own = carried.size();
+  carried.insert(carried.end(), loop.carried.begin(), loop.carried.end());
+  const auto trip = [&](const Tensors& now) {
+    std::vector<Operand> inputs = {{now[0]}, goes_on ? loop.start : Operand{now[1]}};
+    for (std::size_t i = own; i < own + n; ++i) inputs.push_back({now[i]});
+    const Tensors made = run_inner(inner_scope(scope, node, "body"), inputs);
+    Tensors next = {add(at(now[0]), std::int64_t{1})};
+    if (!goes_on) next.push_back(as_scalar(made[0]));
+    for (std::size_t i = 1; i < made.size(); ++i) next.push_back(alias(at(made[i])));
+    return next;
   };
-  const auto goes_on = [&](const Tensors& now) {
-    if (counted) return logical_and(now[1], less(now[0], most));
-    return trips == nullptr ? alias(now[1]) : logical_and(now[1], less(now[0], reshape(trips->tensor, Shape{})));
+  const auto condition = [&](const Tensors& now) {
+    const Tensor more = goes_on ? Tensor() : alias(at(now[1]));
+    if (loop.trips == nullptr) return more;
+    const Tensor below = loop.most >= 0 ? less(at(now[0]), loop.most) : less(at(now[0]), as_scalar(loop.trips->tensor));
+    return more.defined() ? logical_and(at(more), below) : below;
   };
-  const auto is_true = [&](const Operand* o) { return o == nullptr || (o->is_known() && only(*o) != 0); };
-  const auto known_next = body.known.find(body.graph->outputs[0].name);
-  const bool keeps_going = body.graph->outputs[0].name == body.graph->inputs[1].name ||
-                           (known_next != body.known.end() && only(known_next->second) != 0);
   LoopOptions options;
-  options.max_trips = most;
-  LoopResult result = counted && is_true(condition) && keeps_going ? tapedeck::scan(pass, all, {}, {}, options, site)
-                                                                   : while_loop(goes_on, pass, all, {}, options, site);
-  Tensors results(result.carried.begin() + 2, result.carried.end());
+  options.max_trips = loop.most;
+  if (goes_on && loop.trips == nullptr) fail(node, "it never ends");
+  const LoopResult result = goes_on && loop.most >= 0 ? tapedeck::scan(trip, carried, {}, {}, options, site)
+                                                      : while_loop(condition, trip, carried, {}, options, site);
+  Tensors results(result.carried.begin() + static_cast<std::ptrdiff_t>(own), result.carried.end());
   results.insert(results.end(), result.stacked.begin(), result.stacked.end());
   give(scope, node, results);
 }
 
-// body(state..., slices...) -> state..., slices of the results.
-void Interpreter::run_scan(Scope& scope, const Node& node, Site site) {
-  if (opset_of(node) < 9) fail(node, "this op is supported from opset 9 on");
-  Scope& body = inner_scope(scope, node, "body");
+// What a Scan takes: body(state..., slices...) -> state..., slices of the results.
+struct Interpreter::ScanNode {
+  std::size_t states = 0, stacked = 0;
+  Integers in_axes, in_reverse, out_axes, out_reverse;
+  Tensors carried, xs;  // the slices of xs lie along dimension 0, in the order in which they are read
+};
+
+Interpreter::ScanNode Interpreter::scan_of(const Node& node, const Graph& body) const {
+  ScanNode s;
   const auto number = node.attributes.find("num_scan_inputs");
   const std::int64_t slices = number == node.attributes.end() ? -1 : number->second.integer;
   if (slices < 1 || slices > static_cast<std::int64_t>(node.inputs.size())) fail(node, "'num_scan_inputs' does not fit");
-  const std::size_t states = node.inputs.size() - static_cast<std::size_t>(slices);
+  s.states = node.inputs.size() - static_cast<std::size_t>(slices);
+  if (body.outputs.size() < s.states) fail(node, "the body has too few results");
+  s.stacked = body.outputs.size() - s.states;
   const auto list = [&](const char* name, std::size_t size) {
     const auto it = node.attributes.find(name);
     Integers values = it == node.attributes.end() ? Integers() : it->second.integers;
@@ -193,61 +226,70 @@ void Interpreter::run_scan(Scope& scope, const Node& node, Site site) {
     values.resize(size);
     return values;
   };
-  if (body.graph->outputs.size() < states) fail(node, "the body has too few results");
-  const std::size_t stacked = body.graph->outputs.size() - states;
-  const Integers in_axes = list("scan_input_axes", static_cast<std::size_t>(slices));
-  const Integers in_reverse = list("scan_input_directions", static_cast<std::size_t>(slices));
-  const Integers out_axes = list("scan_output_axes", stacked), out_reverse = list("scan_output_directions", stacked);
-  Tensors carried, xs;
+  s.in_axes = list("scan_input_axes", static_cast<std::size_t>(slices));
+  s.in_reverse = list("scan_input_directions", static_cast<std::size_t>(slices));
+  s.out_axes = list("scan_output_axes", s.stacked);
+  s.out_reverse = list("scan_output_directions", s.stacked);
+  return s;
+}
+
+std::int64_t Interpreter::checked_axis(const Node& node, std::int64_t given, std::int64_t rank) const {
+  const std::int64_t axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis >= rank) fail(node, fmt::format("there is no axis {} in a tensor of {} dimensions", given, rank));
+  return axis;
+}
+
+void Interpreter::take_scan_operands(const Scope& scope, const Node& node, Site site, ScanNode* s) const {
+  const auto at = [&](const Tensor& t) { return Arg(t, site.file, site.line); };
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Operand* o = operand(scope, node, i);
     if (o == nullptr) fail(node, "an operand is missing");
-    if (i < states) {
-      carried.push_back(o->tensor);
+    if (i < s->states) {
+      s->carried.push_back(o->tensor);
       continue;
     }
-    const std::size_t at = i - states;
-    const std::int64_t rank = o->tensor.rank(), axis = in_axes[at] < 0 ? in_axes[at] + rank : in_axes[at];
-    if (axis < 0 || axis >= rank) fail(node, "an axis does not exist");
-    Tensor x = axis == 0 ? o->tensor : movedim(o->tensor, axis, 0);
-    xs.push_back(in_reverse[at] != 0 ? flip(x, {0}) : x);
-    if (xs.back().size(0) != xs.front().size(0)) fail(node, "the scanned operands have different lengths");
+    const std::int64_t axis = checked_axis(node, s->in_axes[i - s->states], o->tensor.rank());
+    Tensor x = axis == 0 ? o->tensor : movedim(at(o->tensor), axis, 0);
+    s->xs.push_back(s->in_reverse[i - s->states] != 0 ? flip(at(x), {0}) : x);
+    if (s->xs.back().size(0) != s->xs.front().size(0)) fail(node, "the scanned operands have different lengths");
   }
+}
+
+void Interpreter::run_scan(Scope& scope, const Node& node, Site site) {
+  if (opset_of(node) < 9) fail(node, "this op is supported from opset 9 on");
+  ScanNode s = scan_of(node, *inner_scope(scope, node, "body").graph);
+  const auto at = [&](const Tensor& t) { return Arg(t, site.file, site.line); };
   const auto finished = [&](Tensors made) {
-    for (std::size_t i = 0; i < stacked; ++i) {
-      Tensor& t = made[states + i];
-      const std::int64_t rank = t.rank(), axis = out_axes[i] < 0 ? out_axes[i] + rank : out_axes[i];
-      if (axis < 0 || axis >= rank) fail(node, "an axis does not exist");
-      if (out_reverse[i] != 0) t = flip(t, {0});
-      if (axis != 0) t = movedim(t, 0, axis);
+    for (std::size_t i = 0; i < s.stacked; ++i) {
+      Tensor& t = made[s.states + i];
+      const std::int64_t axis = checked_axis(node, s.out_axes[i], t.rank());
+      if (s.out_reverse[i] != 0) t = flip(at(t), {0});
+      if (axis != 0) t = movedim(at(t), 0, axis);
     }
     return made;
-  };
-  const auto slice_type = [](const Tensor& x) {
-    return Type{x.dtype(), Shape(std::span<const std::int64_t>(x.shape().begin() + 1, x.shape().end()))};
   };
   if (pass_ == Pass::find_known) {
     const AbstractMode types;
-    Tensors inputs;
-    for (const Tensor& t : carried) inputs.push_back(typed(t.type()));
-    for (const Tensor& x : xs) inputs.push_back(typed(slice_type(x)));
-    Tensors made = run_inner(body, unknown(inputs));
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      Integers sizes(made[i].shape().begin(), made[i].shape().end());
-      if (i >= states) sizes.insert(sizes.begin(), xs[0].size(0));
-      if (sizes.size() > static_cast<std::size_t>(kMaxRank) || checked_bytes(made[i].dtype(), sizes) < 0)
-        fail(node, "the stacked results are too large");
-      made[i] = typed({made[i].dtype(), Shape(std::span<const std::int64_t>(sizes))});
-    }
+    take_scan_operands(scope, node, site, &s);
+    std::vector<Operand> inputs;
+    for (const Tensor& t : s.carried) inputs.push_back({abstract_tensor(t.type())});
+    for (const Tensor& x : s.xs)
+      inputs.push_back(
+          {abstract_tensor({x.dtype(), Shape(std::span<const std::int64_t>(x.shape().begin() + 1, x.shape().end()))})});
+    Tensors made = run_inner(inner_scope(scope, node, "body"), inputs);
+    for (std::size_t i = 0; i < made.size(); ++i)
+      made[i] = i < s.states ? abstract_tensor(made[i].type()) : stacked_type(node, s.xs[0].size(0), made[i]);
     return give(scope, node, finished(made));
   }
+  take_scan_operands(scope, node, site, &s);
   const auto pass = [&](const Tensors& now) {
-    Scope& fresh = inner_scope(scope, node, "body");
-    Tensors made = run_inner(fresh, unknown(now));
-    for (Tensor& t : made) t = alias(t);
+    std::vector<Operand> inputs;
+    for (const Tensor& t : now) inputs.push_back({t});
+    Tensors made = run_inner(inner_scope(scope, node, "body"), inputs);
+    for (Tensor& t : made) t = alias(at(t));
     return made;
   };
-  const LoopResult result = tapedeck::scan(pass, carried, xs, {}, {}, site);
+  const LoopResult result = tapedeck::scan(pass, s.carried, s.xs, {}, {}, site);
   Tensors made = result.carried;
   made.insert(made.end(), result.stacked.begin(), result.stacked.end());
   give(scope, node, finished(made));

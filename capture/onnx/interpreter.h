@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -53,6 +54,15 @@ class Interpreter {
   void run_if(Scope& scope, const Node& node, Site site);
   void run_loop(Scope& scope, const Node& node, Site site);
   void run_scan(Scope& scope, const Node& node, Site site);
+  struct LoopNode;
+  struct ScanNode;
+  LoopNode loop_of(const Scope& scope, const Node& node) const;
+  ScanNode scan_of(const Node& node, const Graph& body) const;
+  void take_scan_operands(const Scope& scope, const Node& node, Site site, ScanNode* s) const;
+  Tensors find_known_in_body(Scope& scope, const Node& node, const LoopNode& loop);
+  Tensor stacked_type(const Node& node, std::int64_t trips, const Tensor& slice) const;
+  std::int64_t only_integer(const Node& node, const Operand& known) const;
+  std::int64_t checked_axis(const Node& node, std::int64_t given, std::int64_t rank) const;
   Scope& inner_scope(Scope& scope, const Node& node, const std::string& attribute);
   const Operand* operand(const Scope& scope, const Node& node, std::size_t i) const;
   Tensors run_inner(Scope& inner, const std::vector<Operand>& inputs);
@@ -61,6 +71,7 @@ class Interpreter {
   const Model& model_;
   ImportState& state_;
   Pass pass_ = Pass::find_known;
+  std::set<const Node*> always_true_;  // loops whose condition is always true
 };
 
 // The module path of a node: what the exporter wrote, else from its name, else empty. "layer1.0.conv1"

@@ -12,7 +12,8 @@ namespace {
 // [batch, steps, heads * size] -> [batch, heads, steps, size]
 Tensor heads_of(const NodeCall& n, const Tensor& x, std::int64_t heads) {
   if (x.rank() == 4) return x;
-  n.require(x.rank() == 3 && heads > 0 && x.size(2) % heads == 0, "the heads must divide the last dimension of [batch,steps,size]");
+  n.require(x.rank() == 3 && heads > 0 && x.size(2) % heads == 0,
+            "the heads must divide the last dimension of [batch,steps,size]");
   return transpose(n.arg(reshape(n.arg(x), {x.size(0), x.size(1), heads, x.size(2) / heads})), {0, 2, 1, 3});
 }
 
@@ -28,7 +29,8 @@ struct Scores {
   Tensor y, wanted;
 };
 
-Scores attend_by_steps(const NodeCall& n, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o, double cap) {
+Scores attend_by_steps(const NodeCall& n, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
+                       double cap) {
   const std::int64_t mode = n.integer("qk_matmul_output_mode", 0);
   Tensor s = mul(n.arg(matmul(n.arg(q), transpose_last(n.arg(k)))), o.scale);
   Tensor wanted = s;
@@ -114,7 +116,8 @@ Tensors rotary_embedding(NodeCall& n) {
 
 std::vector<OnnxOp> attention_ops() {
   return {
-      {"Attention", 23, "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision", attention, 25},
+      {"Attention", 23, "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision", attention,
+       25},
       {"RotaryEmbedding", 23, "interleaved num_heads rotary_embedding_dim", rotary_embedding},
   };
 }

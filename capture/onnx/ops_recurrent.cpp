@@ -10,7 +10,7 @@ namespace tapedeck::onnx {
 
 namespace {
 
-constexpr std::int64_t kMostSteps = 1 << 16;
+constexpr std::int64_t kMostSteps = 1 << 13;
 
 // The weights of one direction, for products from the left: [in, gates hidden] and [hidden, gates hidden].
 struct Weights {
@@ -32,7 +32,7 @@ Layer layer_of(const NodeCall& n, std::int64_t gates) {
   n.require(direction == "forward" || direction == "reverse" || direction == "bidirectional", "the direction is unknown");
   layer.directions = direction == "bidirectional" ? 2 : 1;
   layer.x = layer.batch_first ? transpose(n.arg(0), {1, 0, 2}) : n[0];
-  n.require(layer.x.size(0) <= kMostSteps, "more than 65,536 steps are not supported");
+  n.require(layer.x.size(0) <= kMostSteps, "more than 8,192 steps are not supported");
   n.require(n[1].size(0) == layer.directions && n[2].size(0) == layer.directions && n[1].size(1) == gates * layer.hidden &&
                 n[2].size(1) == gates * layer.hidden && n[2].size(2) == layer.hidden && n[1].size(2) == layer.x.size(2),
             "the sizes of x, W and R do not fit");

@@ -14,6 +14,8 @@ namespace tapedeck::onnx {
 
 namespace {
 
+constexpr std::int64_t kMostElements = 1 << 22;  // along an axis whose places are computed one by one
+
 struct Resizing {
   std::string mode, coordinates, nearest;
   double cubic = -0.75;
@@ -59,6 +61,7 @@ std::vector<double> weights_of(const Resizing& r, double part) {
 Tensor resize_axis(const NodeCall& n, const Resizing& r, const Tensor& x, std::int64_t axis) {
   const std::int64_t in = x.size(static_cast<int>(axis)), out = r.sizes[static_cast<std::size_t>(axis)];
   const double scale = r.scales[static_cast<std::size_t>(axis)];
+  n.require(out <= kMostElements, "an axis of the result is too large");
   const std::size_t taps = weights_of(r, 0).size();
   std::vector<Integers> places(taps, Integers(static_cast<std::size_t>(out)));
   std::vector<std::vector<double>> weights(taps, std::vector<double>(static_cast<std::size_t>(out)));

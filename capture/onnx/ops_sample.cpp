@@ -54,8 +54,7 @@ std::vector<Tap> taps_of(const NodeCall& n, const Sampling& s, Tensor place, std
   }
   if (s.mode == "nearest") return {tap_of(n, s, round(n.arg(place)), {}, size)};
   const Tensor low = stop_gradient(n.arg(floor(n.arg(place)))), part = sub(n.arg(place), low);
-  if (s.mode == "linear")
-    return {tap_of(n, s, low, sub(1.0, part), size), tap_of(n, s, add(n.arg(low), 1.0), part, size)};
+  if (s.mode == "linear") return {tap_of(n, s, low, sub(1.0, part), size), tap_of(n, s, add(n.arg(low), 1.0), part, size)};
   constexpr double kA = -0.75;
   const auto near = [&](const Tensor& d) {
     return add(n.arg(mul(n.arg(mul(n.arg(sub(n.arg(mul(n.arg(d), kA + 2)), kA + 3)), d)), d)), 1.0);
@@ -66,7 +65,8 @@ std::vector<Tap> taps_of(const NodeCall& n, const Sampling& s, Tensor place, std
   };
   const Tensor rest = sub(1.0, part);
   return {tap_of(n, s, sub(n.arg(low), 1.0), far(add(n.arg(part), 1.0)), size), tap_of(n, s, low, near(part), size),
-          tap_of(n, s, add(n.arg(low), 1.0), near(rest), size), tap_of(n, s, add(n.arg(low), 2.0), far(add(n.arg(rest), 1.0)), size)};
+          tap_of(n, s, add(n.arg(low), 1.0), near(rest), size),
+          tap_of(n, s, add(n.arg(low), 2.0), far(add(n.arg(rest), 1.0)), size)};
 }
 
 // The product of the taps of all axes: one gather for each combination.
@@ -89,7 +89,9 @@ Tensor sampled(const NodeCall& n, const Tensor& x, const std::vector<std::vector
       if (tap.weight.defined()) weight = weight.defined() ? mul(n.arg(weight), tap.weight) : tap.weight;
       if (tap.inside.defined()) inside = inside.defined() ? logical_and(n.arg(inside), tap.inside) : tap.inside;
     }
-    const auto line = [&](const Tensor& t) { return reshape(n.arg(t), {batch, 1, t.numel() / std::max<std::int64_t>(batch, 1)}); };
+    const auto line = [&](const Tensor& t) {
+      return reshape(n.arg(t), {batch, 1, t.numel() / std::max<std::int64_t>(batch, 1)});
+    };
     const Tensor index = broadcast_to(n.arg(line(at)), {batch, channels, at.numel() / std::max<std::int64_t>(batch, 1)});
     Tensor term = gather(n.arg(rows), index, 2);
     if (weight.defined()) term = mul(n.arg(term), line(weight));

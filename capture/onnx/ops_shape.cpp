@@ -105,7 +105,7 @@ Tensors split_axis(NodeCall& n) {
   Integers sizes = n.opset() < 13 ? n.integers("split") : n.has(1) ? n.integers(1) : Integers();
   if (sizes.empty()) {
     const std::int64_t parts = n.integer("num_outputs", static_cast<std::int64_t>(n.results()));
-    n.require(parts > 0 && parts <= 1 << 20, "it must have one result or more");
+    n.require(parts > 0 && parts == static_cast<std::int64_t>(n.results()), "it must have a name for each part");
     const std::int64_t each = (size + parts - 1) / parts;
     for (std::int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<std::int64_t>(size - i * each, 0, each));
   }

@@ -162,7 +162,8 @@ TensorData take_tensor(format::TensorProto& from, const std::string& path) {
 
 // ---- graphs ----
 
-// 1e-5 is written as a float, which is 9.99999974e-06 as a double. What the author wrote is the shortest decimal that gives the float.
+// 1e-5 is written as a float, which is 9.99999974e-06 as a double. What the author wrote is the shortest decimal that gives the
+// float.
 double as_written(float value) {
   if (!std::isfinite(value)) return static_cast<double>(value);
   std::array<char, 32> text{};

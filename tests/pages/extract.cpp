@@ -283,7 +283,7 @@ class Script {
     }
   }
 
-  void write(const std::string& path) const {
+  void write(const std::string& path, const std::string& root) const {
     std::ofstream(path) << R"(#!/usr/bin/env bash
 # Made by tests/pages/extract.cpp from the pages.
 #   pages.sh BIN      the folder of the programs; makes a folder for each page below the current one
@@ -300,6 +300,7 @@ page() {
   mkdir -p "$1/build"
   cd "$1"
   ln -s "$bin" build/bin
+  ln -s ")" << root << R"(/tests" tests
 }
 )" << text_;
   }
@@ -349,7 +350,7 @@ int main(int argc, char** argv) {
   }
   if (faults) return 1;
   cases.write(argv[1]);
-  script.write(argv[2]);
+  script.write(argv[2], root);
   std::ofstream(argv[3]) << read << "\n";
   return 0;
 }

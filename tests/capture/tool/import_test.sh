@@ -36,7 +36,7 @@ expect 0 import simrd step.log --json; quiet; [ "$(number held_peak_bytes)" = 50
 expect 0 import simrd step.log -o step.tape -q; expect 0 replay step.tape --check-eager
 
 # Faults: 2 for the line, 3 for the file, with the place; and nothing is written.
-expect 2 import; expect 2 import graph; said 'FILE is missing'; expect 2 import csv net.json; said "'csv' is not one of graph, simrd"
+expect 2 import; expect 2 import graph; said 'FILE is missing'; expect 2 import csv net.json; said "'csv' is not one of onnx, graph, simrd"
 expect 2 import graph net.json --results lost; expect 2 import graph net.json -o net.json; said net.json
 expect 3 import graph missing.json; said missing.json; expect 3 import graph . ; expect 3 import graph net.json -o no/such/folder.tape
 expect 3 import simrd net.json -o x.tape; said 'net.json:1: error: '; absent x.tape
