@@ -38,6 +38,11 @@ std::string graph_name(const std::string& name) {
   return result.substr(0, 200);
 }
 
+// The name by which a caller gives an open size.
+std::string name_of_size(const ValueInfo& v, std::size_t i) {
+  return v.shape[i].name.empty() ? fmt::format("{}.{}", v.name, i) : v.shape[i].name;
+}
+
 class ModelImport {
  public:
   ModelImport(const std::string& path, const OnnxOptions& options) : options_(options), model_(read_model(path)) {
@@ -161,7 +166,7 @@ class ModelImport {
       if (it->second < 0) throw UsageError(fmt::format("the size '{}' must not be negative", name));
       return it->second;
     }
-    open->insert(d.name.empty() ? by_place : d.name);
+    open->insert(name_of_size(v, i));
     return 1;
   }
 
@@ -326,6 +331,22 @@ class ModelImport {
 }  // namespace onnx
 
 bool has_onnx() { return onnx::is_supported(); }
+
+OnnxFacts onnx_facts(const std::string& path) {
+  const onnx::Model model = onnx::read_model(path);
+  OnnxFacts facts;
+  std::set<std::string> initializers, open;
+  for (const onnx::TensorData& data : model.graph.initializers) initializers.insert(data.name);
+  for (const onnx::ValueInfo& v : model.graph.inputs) {
+    if (initializers.count(v.name) > 0) continue;
+    for (std::size_t i = 0; i < v.shape.size(); ++i) {
+      const std::string name = onnx::name_of_size(v, i);
+      if (v.shape[i].size < 0 && open.insert(name).second) facts.open_sizes.push_back(name);
+    }
+  }
+  for (const onnx::ValueInfo& v : model.graph.outputs) facts.outputs.push_back(v.name);
+  return facts;
+}
 
 OnnxImport import_onnx(const std::string& path, const OnnxOptions& options) { return onnx::ModelImport(path, options).run(); }
 

@@ -45,6 +45,14 @@ struct OnnxImport {
 // Whether this build reads and writes ONNX: protobuf was there when it was configured.
 bool has_onnx();
 
+// What a person chooses by: the sizes that the model leaves open, as OnnxOptions::dims names them, and its outputs. Throws as
+// import_onnx() does.
+struct OnnxFacts {
+  std::vector<std::string> open_sizes, outputs;
+  std::string error = {};  // for callers that deliver the facts later
+};
+OnnxFacts onnx_facts(const std::string& path);
+
 // Nothing of the model runs: nodes are recorded on types alone, and values that follow from shapes and constants are computed.
 // Parameters, and the moments of the optimizer, are state of the graph; their values are in the file, unless it is `abstract`.
 // Memory: the weights once. Throws DeviceError without support for ONNX, UsageError for options that do not fit the model;

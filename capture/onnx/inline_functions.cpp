@@ -1,4 +1,4 @@
-// Functions of a model are calls by name. Each call is replaced by the nodes of its function, whose values get the name of the
+// Functions of a model are calls by name. Each call is replaced by the nodes of its function, whose values get the number of the
 // call in front. Calls inside a function are replaced in the next round.
 #include <tapedeck/capture/onnx/onnx_model.h>
 #include <tapedeck/engine/ir/error.h>
@@ -13,8 +13,9 @@ namespace tapedeck::onnx {
 
 namespace {
 
-constexpr int kMostRounds = 64;                 // functions that call functions
-constexpr std::size_t kMostNodes = 10'000'000;  // of the result
+constexpr std::size_t kLongestName = 200;      // of a call that becomes the beginning of the names of its nodes
+constexpr int kMostRounds = 64;                // functions that call functions
+constexpr std::size_t kMostNodes = 1'000'000;  // of the result
 
 using Names = std::unordered_map<std::string, std::string>;
 
@@ -56,21 +57,22 @@ class Inliner {
         found = true;
         expand(n, *it->second, result);
       }
-      if (result.size() > kMostNodes) throw ParseError(path_ + ": its functions make more than 10,000,000 nodes");
+      if (result.size() > kMostNodes) throw ParseError(path_ + ": its functions make more than 1,000,000 nodes");
     }
     nodes = std::move(result);
     return found;
   }
 
   void expand(const Node& call, const Function& f, std::vector<Node>& result) {
-    const std::string prefix = fmt::format("{}#{}/", call.name.empty() ? f.name : call.name, ++calls_);
+    const std::string prefix = fmt::format("{}#{}/", f.name, ++calls_);
+    const std::string& scope = call.name.empty() || call.name.size() > kLongestName ? f.name : call.name;
     Names names;
     for (std::size_t i = 0; i < f.inputs.size(); ++i) names[f.inputs[i]] = i < call.inputs.size() ? call.inputs[i] : "";
     for (std::size_t i = 0; i < f.outputs.size(); ++i)
       if (i < call.outputs.size() && !call.outputs[i].empty()) names[f.outputs[i]] = call.outputs[i];
     for (const Node& inner : f.nodes) {
       Node n = inner;
-      n.name = prefix + inner.name;
+      n.name = scope + "/" + inner.name;
       if (const auto set = f.opsets.find(""); set != f.opsets.end() && n.opset == 0) n.opset = set->second;
       rename(n, names, prefix);
       give_attributes(n, call, f);

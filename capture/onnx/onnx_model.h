@@ -109,7 +109,7 @@ Model read_model(const std::string& path);
 TensorData read_tensor(const std::string& path);
 
 // Puts the nodes of functions in the place of their calls. Throws ParseError if functions call themselves, or make more than
-// 10,000,000 nodes.
+// 1,000,000 nodes.
 void inline_functions(Model& model, const std::string& path);
 
 }  // namespace tapedeck::onnx

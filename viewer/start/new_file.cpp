@@ -3,7 +3,6 @@
 #include <tapedeck/capture/file/record_tape.h>
 #include <tapedeck/capture/formats/gzip.h>
 #include <tapedeck/capture/formats/input_file.h>
-#include <tapedeck/capture/onnx/import_onnx.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/words/format.h>
@@ -19,6 +18,11 @@ std::int64_t bytes_of(const Graph& graph) {
   PlanOptions options;
   options.strategy = Strategy::none;
   return make_plan(graph, options).peak_bytes;
+}
+
+std::string too_large(std::int64_t needed, std::int64_t available) {
+  return "Only types were recorded: the step takes " + human_bytes(needed) + ", and " + human_bytes(available) +
+         " are free here. It can be planned and explored; a replay needs a machine with more memory, or a smaller size.";
 }
 
 }  // namespace
@@ -38,9 +42,7 @@ NewFile record_step(const std::string& model, const ModelOptions& options, const
   if (cancelled) return made;
   save_tape(path, file);
   made.path = path;
-  if (!fits)
-    made.note = "Only types were recorded: the step takes " + human_bytes(needed) + ", and " + human_bytes(available) +
-                " are free here. It can be planned and explored; a replay needs a machine with more memory, or a smaller size.";
+  if (!fits) made.note = too_large(needed, available);
   return made;
 }
 
@@ -56,12 +58,21 @@ NewFile import_step(const ImportFormat& format, const std::string& from, const s
   return made;
 }
 
-NewFile import_model(const std::string& from, const std::string& path, const std::atomic<bool>& cancelled) {
-  const OnnxImport import = import_onnx(from);
+NewFile import_model(const std::string& from, const OnnxOptions& options, const std::string& path, std::int64_t available,
+                     const std::atomic<bool>& cancelled) {
   NewFile made;
+  OnnxOptions types = options;
+  types.abstract = true;
+  OnnxImport import = import_onnx(from, types);
+  if (cancelled) return made;
+  const std::int64_t needed = bytes_of(import.file.captured);
+  const bool fits = available < 0 || needed <= available;
+  if (cancelled) return made;
+  if (fits) import = import_onnx(from, options);
   if (cancelled) return made;
   save_tape(path, import.file);
   made.path = path;
+  if (!fits) made.note = too_large(needed, available);
   for (const std::string& sentence : import.notes) made.note += (made.note.empty() ? "" : " ") + sentence;
   return made;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/import/import_formats.h>
+#include <tapedeck/capture/onnx/import_onnx.h>
 #include <tapedeck/capture/record/model_registry.h>
 
 #include <atomic>
@@ -26,9 +27,11 @@ NewFile record_step(const std::string& model, const ModelOptions& options, const
 NewFile import_step(const ImportFormat& format, const std::string& from, const std::string& path,
                     const std::atomic<bool>& cancelled);
 
-// The same for a model in the ONNX format, as it is, with its weights. UsageError if the model leaves sizes open: the message
-// says how the tool gets them. Throws ParseError, FileError; DeviceError if this build has no support for ONNX.
-NewFile import_model(const std::string& from, const std::string& path, const std::atomic<bool>& cancelled);
+// Imports a model in the ONNX format and writes it to `path`. Where the plan that keeps everything needs more memory than
+// `available` bytes (-1: not known), types alone are written, and the note says so. Throws what import_onnx() throws,
+// FileError.
+NewFile import_model(const std::string& from, const OnnxOptions& options, const std::string& path, std::int64_t available,
+                     const std::atomic<bool>& cancelled);
 
 // The line of the tool that does the same as record_step(): "tapedeck record cnn --batch 64 -o cnn.tape".
 std::string record_line(const std::string& model, const ModelOptions& options, const std::string& path);

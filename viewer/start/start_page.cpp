@@ -5,6 +5,7 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/planning/available_memory.h>
+#include <tapedeck/viewer/start/onnx_dialog.h>
 #include <tapedeck/viewer/words/colours.h>
 
 #include <QtCore/QDir>
@@ -68,6 +69,7 @@ QPushButton* button(const char* text, const char* help) {
 StartPage::StartPage(Requests requests, QWidget* parent)
     : QWidget(parent),
       requests_(std::move(requests)),
+      facts_([this] { QMetaObject::invokeMethod(this, guarded(this, [this] { facts_arrive(); }), Qt::QueuedConnection); }),
       task_([this] { QMetaObject::invokeMethod(this, guarded(this, [this] { arrive(); }), Qt::QueuedConnection); }) {
   setObjectName(QStringLiteral("start"));
   setAutoFillBackground(true);
@@ -337,11 +339,36 @@ void StartPage::ask_import() {
 
 void StartPage::import_file(const std::string& path) {
   if (busy()) return;
+  if (path.ends_with(".onnx")) {
+    read_ = path;
+    say("Reading " + base_name(path) + "…", false);
+    set_busy(true);
+    facts_.start([path](const std::atomic<bool>&) { return onnx_facts(path); });
+    return;
+  }
   const std::string to = free_path(QFileInfo(QString::fromStdString(path)).baseName().toStdString());
   start("Importing " + base_name(path), to,
-        [path, to](const std::atomic<bool>& cancelled) {
-          return path.ends_with(".onnx") ? import_model(path, to, cancelled)
-                                         : import_step(format_of(path), path, to, cancelled);
+        [path, to](const std::atomic<bool>& cancelled) { return import_step(format_of(path), path, to, cancelled); }, {});
+}
+
+void StartPage::facts_arrive() {
+  const std::optional<OnnxFacts> facts = facts_.take();
+  if (!facts) return;
+  set_busy(false);
+  if (!facts->error.empty()) return say(facts->error, true);
+  say("", false);
+  auto* dialog = new OnnxDialog(read_, *facts, this);
+  connect(dialog, &QDialog::accepted, this,
+          guarded(this, [this, dialog, path = read_] { import_onnx_file(path, dialog->options()); }));
+  dialog->open();
+}
+
+void StartPage::import_onnx_file(const std::string& path, const OnnxOptions& options) {
+  if (busy()) return;
+  const std::string to = free_path(QFileInfo(QString::fromStdString(path)).baseName().toStdString());
+  start("Importing " + base_name(path), to,
+        [path, to, options](const std::atomic<bool>& cancelled) {
+          return import_model(path, options, to, available_memory_bytes(), cancelled);
         },
         {});
 }
@@ -372,6 +399,7 @@ void StartPage::arrive() {
 
 bool StartPage::cancel() {
   if (!busy()) return false;
+  facts_.cancel();
   task_.cancel();
   set_busy(false);
   say("Cancelled: no file was written.", false);

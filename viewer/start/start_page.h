@@ -42,10 +42,12 @@ class StartPage : public QWidget {
   void open_sample(bool tours = false);  // and begins the tour
   // Asks for a file of another program, imports and opens it.
   void ask_import();
+  // A model in the ONNX format is read first; then a dialog asks for its sizes, and for the loss of a step of training.
   void import_file(const std::string& path);
+  void import_onnx_file(const std::string& path, const OnnxOptions& options);
   void record();  // as the form says; does nothing while something is being made
   bool cancel();  // false if nothing is being made
-  bool busy() const { return task_.busy(); }
+  bool busy() const { return task_.busy() || facts_.busy(); }
   void wait();  // blocks until what is being made is there; for tests
 
   // ---- the form, for tests and for the tour ----
@@ -67,6 +69,7 @@ class StartPage : public QWidget {
   void start(const std::string& what, const std::string& path, std::function<NewFile(const std::atomic<bool>&)> work,
              const Budget& budget, bool tours = false);
   void arrive();
+  void facts_arrive();
   void say(const std::string& text, bool is_problem);
   void set_busy(bool busy);
   std::string free_path(const std::string& name) const;  // of a new file in the folder: "cnn.tape", "cnn-2.tape"
@@ -80,10 +83,13 @@ class StartPage : public QWidget {
   QLineEdit* file_ = nullptr;
   QPushButton *record_ = nullptr, *cancel_ = nullptr;
   QProgressBar* progress_ = nullptr;
-  std::string proposed_;       // the file that the page proposed last
-  Budget budget_;              // of the file that is being made
-  bool tours_ = false;         // the tour begins with it
-  AwaitedTask<NewFile> task_;  // the last member: its destructor joins the thread first
+  std::string proposed_;  // the file that the page proposed last
+  Budget budget_;         // of the file that is being made
+  bool tours_ = false;    // the tour begins with it
+  std::string read_;      // the model whose facts are awaited
+  // The last members: their destructors join their threads first.
+  AwaitedTask<OnnxFacts> facts_;
+  AwaitedTask<NewFile> task_;
 };
 
 }  // namespace tapedeck::viewer

@@ -4,6 +4,7 @@
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/start/new_file.h>
+#include <tapedeck/viewer/start/onnx_dialog.h>
 #include <tapedeck/viewer/start/start_page.h>
 
 #include <tapedeck/capture/file/record_tape.h>
@@ -13,7 +14,9 @@
 #include <gtest/gtest.h>
 #include <QtCore/QFileInfo>
 #include <QtGui/QImage>
+#include <QtWidgets/QCheckBox>
 #include <QtWidgets/QComboBox>
+#include <QtWidgets/QDialogButtonBox>
 #include <QtWidgets/QListWidget>
 #include <QtWidgets/QMessageBox>
 #include <QtWidgets/QPushButton>
@@ -237,6 +240,59 @@ TEST_F(Start, RecentFilesAreOpenedAndThoseThatAreGoneAreTakenOut) {
   EXPECT_EQ(opened.size(), 1U);
   EXPECT_EQ(list.count(), 1);
   EXPECT_EQ(recent.size(), 1);
+}
+
+// ---- models of other programs ----
+
+const std::string kOnnxModels = std::string(TAPEDECK_SOURCE_DIR) + "/tests/capture/onnx/models/";
+
+class StartOnnx : public Start {
+ protected:
+  void SetUp() override {
+    if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
+  }
+  OnnxDialog* read(const std::string& model) {
+    page.import_file(kOnnxModels + model + "/model.onnx");
+    EXPECT_TRUE(page.busy());
+    page.wait();
+    return dynamic_cast<OnnxDialog*>(page.findChild<QDialog*>(QStringLiteral("onnx")));
+  }
+};
+
+TEST_F(StartOnnx, AsksForTheOpenSizesAndMakesAStepOfTraining) {
+  OnnxDialog* dialog = read("resnet_block_dynamic");
+  ASSERT_NE(dialog, nullptr) << page.message().toStdString();
+  dialog->size("batch").setValue(6);
+  EXPECT_NE(dialog->tool_line().find("--dims batch=6 --train --loss cross_entropy"), std::string::npos) << dialog->tool_line();
+  click_widget(*dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Ok));
+  page.wait();
+  ASSERT_EQ(opened.size(), 1U) << page.message().toStdString();
+  const TapeFile file = load_tape(opened[0].path);
+  EXPECT_EQ(file.captured.values[0].type, (Type{DType::f32, {6, 3, 16, 16}}));
+  EXPECT_FALSE(file.captured.updates.empty());
+  EXPECT_TRUE(page.message().contains(QStringLiteral("batch normalization"))) << page.message().toStdString();
+}
+
+TEST_F(StartOnnx, ImportsAModelAsItIs) {
+  OnnxDialog* dialog = read("transformer");
+  ASSERT_NE(dialog, nullptr);
+  click_widget(dialog->trains());
+  EXPECT_FALSE(dialog->loss().isEnabled());
+  click_widget(*dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Ok));
+  page.wait();
+  ASSERT_EQ(opened.size(), 1U) << page.message().toStdString();
+  EXPECT_TRUE(load_tape(opened[0].path).captured.updates.empty());
+}
+
+TEST_F(StartOnnx, SaysWhatIsWrongWithAModel) {
+  page.import_file(folder.write("bad.onnx", "no model"));
+  page.wait();
+  EXPECT_TRUE(page.message().contains(QStringLiteral("bad.onnx"))) << page.message().toStdString();
+  EXPECT_EQ(page.findChild<QDialog*>(), nullptr);
+  OnnxDialog* dialog = read("transformer");
+  dialog->reject();
+  EXPECT_FALSE(page.busy());
+  EXPECT_TRUE(opened.empty());
 }
 
 // ---- the page in the window ----
