@@ -1,5 +1,5 @@
-// Functions of a model are calls by name. Each call is replaced by the nodes of its function, whose values get the number of the
-// call in front. Calls inside a function are replaced in the next round.
+// Functions of a model are calls by name. Each call is replaced by the nodes of its function, whose values get the number of
+// the call in front. Calls inside a function are replaced in the next round.
 #include <tapedeck/capture/onnx/onnx_model.h>
 #include <tapedeck/engine/ir/error.h>
 

@@ -55,21 +55,41 @@ std::int64_t Interpreter::opset_of(const Node& node) const {
   return it == model_.opsets.end() ? 0 : it->second;
 }
 
-// The last line of "File "model.py", line 12, in forward"; else the number of the node in the file.
-Site Interpreter::site_of(const Node& node, std::int64_t number) const {
-  const auto lasting = [](std::string_view text) { return Name(text).view().data(); };
-  const auto it = node.metadata.find("pkg.torch.onnx.stack_trace");
-  if (it != node.metadata.end()) {
-    const std::string& trace = it->second;
-    constexpr std::string_view kFile = "File \"", kLine = "\", line ";
-    const std::size_t file = trace.rfind(kFile), line = file == std::string::npos ? file : trace.find(kLine, file);
-    int parsed = 0;
-    if (line != std::string::npos && file + kFile.size() < line &&
-        std::from_chars(trace.data() + line + kLine.size(), trace.data() + trace.size(), parsed).ec == std::errc())
-      return {lasting(std::string_view(trace).substr(file + kFile.size(), line - file - kFile.size())), parsed};
+namespace {
+
+// The place that a line such as `File "model.py", line 12, in forward` names; no file: the text names none.
+Site site_of_line(std::string_view text) {
+  constexpr std::string_view kFile = "File \"", kLine = "\", line ";
+  const std::size_t file = text.find(kFile), line = text.find(kLine);
+  if (file == std::string_view::npos || line == std::string_view::npos || file + kFile.size() >= line) return {};
+  int number = 0;
+  const char* digits = text.data() + line + kLine.size();
+  if (std::from_chars(digits, text.data() + text.size(), number).ec != std::errc()) return {};
+  return {Name(text.substr(file + kFile.size(), line - file - kFile.size())).view().data(), number};
+}
+
+// The innermost line of a stack trace that is not one of PyTorch itself.
+Site site_of_trace(std::string_view trace) {
+  Site found;
+  for (std::size_t at = 0; at < trace.size();) {
+    const std::size_t end = std::min(trace.find('\n', at), trace.size());
+    const std::string_view line = trace.substr(at, end - at);
+    if (line.find("/torch/") == std::string_view::npos)
+      if (const Site site = site_of_line(line); site.line > 0) found = site;
+    at = end + 1;
   }
+  return found;
+}
+
+}  // namespace
+
+// Without a stack trace: the file of the model, and the number of the node in it.
+Site Interpreter::site_of(const Node& node, std::int64_t number) const {
+  if (const auto it = node.metadata.find("pkg.torch.onnx.stack_trace"); it != node.metadata.end())
+    if (const Site site = site_of_trace(it->second); site.line > 0) return site;
   const std::size_t slash = state_.path.rfind('/');
-  return {lasting(slash == std::string::npos ? state_.path : state_.path.substr(slash + 1)), static_cast<int>(number)};
+  return {Name(slash == std::string::npos ? state_.path : state_.path.substr(slash + 1)).view().data(),
+          static_cast<int>(number)};
 }
 
 void Interpreter::check_attributes(const Node& node, const OnnxOp& op) const {

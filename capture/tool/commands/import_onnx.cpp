@@ -44,10 +44,18 @@ OnnxOptions options_of(const OnnxRequest& request) {
   return options;
 }
 
-std::string list_of(const Graph& graph, const std::vector<ValueId>& values) {
+std::string inputs_of(const Graph& graph) {
   std::vector<std::string> texts;
-  for (ValueId v : values)
+  for (ValueId v = 0; v < graph.n_inputs; ++v)
     texts.push_back(fmt::format("{} {}", graph.value_name(v), to_string(graph.values[static_cast<std::size_t>(v)].type)));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string outputs_of(const Graph& graph) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    texts.push_back(
+        fmt::format("{} {}", output_name(graph, i), to_string(graph.values[static_cast<std::size_t>(graph.outputs[i])].type)));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -57,11 +65,9 @@ std::string summary(const std::string& path, const OnnxImport& import) {
   std::int64_t nodes = 0, bytes = 0;
   for (const auto& [op, count] : import.ops) nodes += count;
   for (const OnnxImport::Parameter& p : import.parameters) bytes += p.type.bytes();
-  std::vector<ValueId> inputs;
-  for (ValueId v = 0; v < graph.n_inputs; ++v) inputs.push_back(v);
   return fmt::format("wrote {}: {} nodes of {} of ONNX (opset {}{}); {} parameters, {}\n{} -> {}\n", path, graph.node_count(),
                      nodes, import.opset, import.producer.empty() ? "" : ", " + import.producer, import.parameters.size(),
-                     human_size(bytes), list_of(graph, inputs), list_of(graph, {graph.outputs.begin(), graph.outputs.end()}));
+                     human_size(bytes), inputs_of(graph), outputs_of(graph));
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 
 #include <tapedeck/capture/tool/reports/json_parts.h>
 
-#include <numeric>
-#include <vector>
+#include <utility>
 
 namespace tapedeck::tool {
 
@@ -45,18 +44,20 @@ std::string import_report(const std::string& format, const Graph& graph, const I
                   {"text", path.empty() ? Json(text) : Json(nullptr)}});
 }
 
+std::string output_name(const Graph& graph, std::size_t output) {
+  const Name name = output < graph.output_names.size() ? graph.output_names[output] : Name();
+  return name.empty() ? graph.value_name(graph.outputs[output]) : name.str();
+}
+
 std::string onnx_report(const OnnxImport& import, const std::string& path, const std::string& text) {
   const Graph& graph = import.file.captured;
-  const auto values = [&](auto first, auto last) {
-    Json list = Json::array();
-    for (; first != last; ++first) {
-      const Type& type = graph.values[static_cast<std::size_t>(*first)].type;
-      list.push_back({{"name", graph.value_name(*first)}, {"type", to_string(type)}, {"bytes", type.bytes()}});
-    }
-    return list;
+  const auto value = [&](const std::string& name, ValueId v) {
+    const Type& type = graph.values[static_cast<std::size_t>(v)].type;
+    return Json{{"name", name}, {"type", to_string(type)}, {"bytes", type.bytes()}};
   };
-  std::vector<ValueId> inputs(static_cast<std::size_t>(graph.n_inputs));
-  std::iota(inputs.begin(), inputs.end(), 0);
+  Json inputs = Json::array(), outputs = Json::array();
+  for (ValueId v = 0; v < graph.n_inputs; ++v) inputs.push_back(value(graph.value_name(v), v));
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) outputs.push_back(value(output_name(graph, i), graph.outputs[i]));
   Json parameters = Json::array();
   std::int64_t bytes = 0;
   for (const OnnxImport::Parameter& p : import.parameters) {
@@ -73,8 +74,8 @@ std::string onnx_report(const OnnxImport& import, const std::string& path, const
                   {"producer", import.producer},
                   {"onnx_ops", std::move(ops)},
                   {"nodes", graph.node_count()},
-                  {"inputs", values(inputs.begin(), inputs.end())},
-                  {"outputs", values(graph.outputs.begin(), graph.outputs.end())},
+                  {"inputs", std::move(inputs)},
+                  {"outputs", std::move(outputs)},
                   {"parameters", std::move(parameters)},
                   {"parameter_bytes", bytes},
                   {"notes", import.notes},

@@ -12,6 +12,7 @@ namespace tapedeck::tool {
 // answer has the text of the graph.
 std::string import_report(const std::string& format, const Graph& graph, const ImportedTrace* trace, const std::string& path,
                           const std::string& text);
+std::string output_name(const Graph& graph, std::size_t output);  // its own, else that of its value
 // The same of a model.
 std::string onnx_report(const OnnxImport& import, const std::string& path, const std::string& text);
 
