@@ -27,6 +27,12 @@ const std::vector<OnnxOp>& all_onnx_ops();  // sorted by name
 // Why an op of ONNX is not in the table; null for names that are in it, or that ONNX does not have.
 const char* why_unsupported(std::string_view name);
 
+// The function of an op that is one op of Tapedeck with one operand.
+template <Tensor (*f)(const Arg&)>
+Tensors unary(NodeCall& n) {
+  return {f(n.arg(0))};
+}
+
 std::vector<OnnxOp> arithmetic_ops();
 std::vector<OnnxOp> activation_ops();
 std::vector<OnnxOp> shape_ops();

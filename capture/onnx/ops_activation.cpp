@@ -9,11 +9,6 @@ namespace tapedeck::onnx {
 
 namespace {
 
-template <Tensor (*f)(const Arg&)>
-Tensors unary(NodeCall& n) {
-  return {f(n.arg(0))};
-}
-
 Tensors scaled_elu(NodeCall& n) {
   constexpr double kAlpha = 1.67326319217681884765625, kGamma = 1.05070102214813232421875;
   const double alpha = n.real("alpha", kAlpha), gamma = n.real("gamma", kGamma);

@@ -10,11 +10,6 @@ namespace tapedeck::onnx {
 
 namespace {
 
-template <Tensor (*f)(const Arg&)>
-Tensors unary(NodeCall& n) {
-  return {f(n.arg(0))};
-}
-
 template <Tensor (*f)(const Arg&, const Arg&)>
 Tensors binary(NodeCall& n) {
   return {f(n.arg(0), n[1])};

@@ -3,6 +3,7 @@
 #include <tapedeck/capture/cost/node_costs.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/text/text.h>
 #include <tapedeck/kernels/attrs/control.h>
 
 #include <sys/mman.h>
@@ -138,6 +139,15 @@ void replay_and_compare(const Plan& plan, const Graph& graph) {
 void find(const std::string& what) {
   std::fprintf(stderr, "find: %s\n", what.c_str());
   std::abort();
+}
+
+void expect_text_of(const Graph& graph) {
+  const std::string printed = print(graph);
+  try {
+    if (print(parse(printed)) != printed) find("an imported graph prints as another text once it was parsed");
+  } catch (const Error& error) {
+    find(std::string("an imported graph prints as text that does not parse: ") + error.what());
+  }
 }
 
 void expect_only_errors(const std::function<void()>& f) {

@@ -46,6 +46,9 @@ void replay_and_compare(const Plan& plan, const Graph& graph);
 // Ends the process, so that the fuzzer keeps the input.
 [[noreturn]] void find(const std::string& what);
 
+// An imported graph verifies, and prints as a text that parses to the same text; else this is a find.
+void expect_text_of(const Graph& graph);
+
 // Runs `f` and swallows the errors that are documented.
 void expect_only_errors(const std::function<void()>& f);
 

@@ -18,7 +18,6 @@ OnnxDialog::OnnxDialog(const std::string& path, const OnnxFacts& facts, QWidget*
   setWindowTitle(QStringLiteral("Import a model"));
   setAttribute(Qt::WA_DeleteOnClose);
   auto* form = new QFormLayout(this);
-  const auto changes = guarded(this, [this] { show_line(); });
   for (const std::string& name : facts.open_sizes) {
     auto* field = new QSpinBox;
     field->setRange(1, 1 << 20);
@@ -27,7 +26,7 @@ OnnxDialog::OnnxDialog(const std::string& path, const OnnxFacts& facts, QWidget*
     auto* label = new QLabel(QString::fromStdString(name));
     label->setTextFormat(Qt::PlainText);
     form->addRow(label, field);
-    connect(field, &QSpinBox::valueChanged, this, changes);
+    connect(field, &QSpinBox::valueChanged, this, guarded(this, [this] { show_line(); }));
   }
   trains_ = new QCheckBox(QStringLiteral("Make a step of training"));
   trains_->setToolTip(tooltip_of("Forward, loss, backward and optimizer. Without it: the model as it is."));
@@ -53,12 +52,11 @@ OnnxDialog::OnnxDialog(const std::string& path, const OnnxFacts& facts, QWidget*
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
   buttons->button(QDialogButtonBox::Ok)->setText(QStringLiteral("Import and open"));
   form->addRow(buttons);
-  connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
-  connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
-  connect(trains_, &QCheckBox::toggled, this, changes);
-  connect(abstract_, &QCheckBox::toggled, this, changes);
-  connect(loss_, &QComboBox::currentIndexChanged, this, changes);
-  connect(optimizer_, &QComboBox::currentIndexChanged, this, changes);
+  connect(buttons, &QDialogButtonBox::accepted, this, guarded(this, [this] { accept(); }));
+  connect(buttons, &QDialogButtonBox::rejected, this, guarded(this, [this] { reject(); }));
+  for (QCheckBox* box : {trains_, abstract_}) connect(box, &QCheckBox::toggled, this, guarded(this, [this] { show_line(); }));
+  for (QComboBox* box : {loss_, optimizer_})
+    connect(box, &QComboBox::currentIndexChanged, this, guarded(this, [this] { show_line(); }));
   show_line();
 }
 
