@@ -90,7 +90,8 @@ Look look_at(const TensorData& data) {
 
 // How the nodes of the model read each value.
 struct Readers {
-  std::set<std::string> learned, statistics;
+  std::map<std::string, int> learned;  // how many do where it could be learned
+  std::set<std::string> statistics;
 };
 
 Readers readers_of(const Model& model) {
@@ -102,7 +103,7 @@ Readers readers_of(const Model& model) {
     for (const Node& node : graph.nodes) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.op == "BatchNormalization" && (i == 3 || i == 4)) readers.statistics.insert(node.inputs[i]);
-        if (!is_setting(node.op, i)) readers.learned.insert(node.inputs[i]);
+        if (!is_setting(node.op, i)) ++readers.learned[node.inputs[i]];
       }
       for (const auto& [name, a] : node.attributes)
         if (a.graph) waiting.push_back(a.graph.get());
@@ -137,6 +138,18 @@ std::unordered_map<std::string, InitializerUse> choose_parameters(const Model& m
   for (std::size_t i = 0; i < patterns.size(); ++i)
     if (!matched[i]) throw UsageError(fmt::format("no initializer of the model matches '{}'", patterns[i]));
   return uses;
+}
+
+std::vector<std::string> joined_initializers(const Model& model) {
+  const Readers readers = readers_of(model);
+  std::vector<std::string> names;
+  for (const TensorData& data : model.graph.initializers) {
+    const auto read = readers.learned.find(data.name);
+    if (read == readers.learned.end() || read->second < 2 || is_made_up(data.name)) continue;
+    const Look look = look_at(data);
+    if (look.floating && look.several && !look.differs) names.push_back(data.name);
+  }
+  return names;
 }
 
 }  // namespace tapedeck::onnx

@@ -18,4 +18,8 @@ enum class InitializerUse { constant, parameter, statistic };
 // matches nothing, or that matches integers.
 std::unordered_map<std::string, InitializerUse> choose_parameters(const Model& model, const std::vector<std::string>& patterns);
 
+// Initializers of several elements that are all equal, and that more than one node reads where it could be learned. PyTorch's
+// exporter joins weights of equal values, as those of a model that nobody trained yet.
+std::vector<std::string> joined_initializers(const Model& model);
+
 }  // namespace tapedeck::onnx

@@ -83,6 +83,7 @@ class ModelImport {
   }
 
   void take_initializers() {
+    joined_ = joined_initializers(model_);
     uses_ = choose_parameters(model_, options_.parameters);
     std::unordered_set<std::string> seen;
     UniqueNames names;
@@ -231,6 +232,7 @@ class ModelImport {
     const Tensor found = interpreter.value(scope_, output).tensor;
     const Type target = own_loss != nullptr ? Type() : target_type(options_.loss, found);
     for (const std::string& note : missing_for_training(model_)) state_.notes.push_back(note);
+    note_constants();
     next_step();
     Capture capture(graph_name(model_.graph.name));
     begin(capture);
@@ -250,6 +252,27 @@ class ModelImport {
     optimizer->zero_grad();
     capture.output("loss", loss);
     return capture.finish();
+  }
+
+  // Tensors that an exporter named and whose elements are all equal may be weights that nobody trained yet.
+  void note_constants() {
+    if (!joined_.empty())
+      state_.notes.push_back(
+          fmt::format("{} weights have equal elements and are read by several nodes, {} for instance: the exporter has joined "
+                      "weights that nobody "
+                      "trained yet, and they are trained as one.",
+                      joined_.size(), joined_[0]));
+    if (!options_.parameters.empty()) return;
+    std::vector<std::string> names;
+    for (const Weight& w : weights_)
+      if (w.use == InitializerUse::constant && is_floating(w.type.dtype) && w.type.numel() > 1) names.push_back(w.name);
+    if (names.empty()) return;
+    const std::size_t all = names.size(), shown = std::min<std::size_t>(all, 3);
+    names.resize(shown);
+    state_.notes.push_back(
+        fmt::format("{} floating tensors stay constants, because they look like numbers of formulas: {}{}. "
+                    "--as-parameters names other parameters.",
+                    all, fmt::join(names, ", "), all > shown ? ", ..." : ""));
   }
 
   std::unique_ptr<Optimizer> make_optimizer() const {
@@ -318,6 +341,7 @@ class ModelImport {
   ImportState state_;
   std::int64_t opset_ = 0;
   std::unordered_map<std::string, InitializerUse> uses_;
+  std::vector<std::string> joined_;  // by the exporter
   std::vector<Weight> weights_;
   std::vector<const ValueInfo*> inputs_;
   std::vector<Type> types_;                             // of the inputs

@@ -49,6 +49,7 @@ Scores attend_by_steps(const NodeCall& n, const Tensor& q, const Tensor& k, cons
 }
 
 Tensors attention(NodeCall& n) {
+  n.require(!n.has(6), "lengths of keys that only a run knows are not supported");
   const bool flat = n[0].rank() == 3;
   Tensor q = heads_of(n, n[0], n.integer("q_num_heads", 0));
   Tensor k = heads_of(n, n[1], n.integer("kv_num_heads", 0)), v = heads_of(n, n[2], n.integer("kv_num_heads", 0));
