@@ -1,6 +1,7 @@
 #include <tapedeck/capture/onnx/choose_parameters.h>
 
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/text/glob.h>
 #include <tapedeck/kernels/half.h>
 
@@ -88,6 +89,22 @@ Look look_at(const TensorData& data) {
   return look;
 }
 
+// A model that Tapedeck wrote says which initializers are state and of which role: "fc1.weight=parameter", one a line. Others
+// are constants.
+std::unordered_map<std::string, InitializerUse> stated_uses(const Model& model, const std::string& state) {
+  std::unordered_map<std::string, InitializerUse> uses;
+  for (const TensorData& data : model.graph.initializers) uses[data.name] = InitializerUse::constant;
+  for (std::size_t at = 0, end = 0; (end = state.find('\n', at)) != std::string::npos; at = end + 1) {
+    const std::string line = state.substr(at, end - at);
+    const std::size_t equals = line.rfind('=');
+    const auto it = equals == std::string::npos ? uses.end() : uses.find(line.substr(0, equals));
+    if (it == uses.end()) continue;
+    const bool learned = line.substr(equals + 1) == role_name(Role::parameter);
+    it->second = learned ? InitializerUse::parameter : InitializerUse::statistic;
+  }
+  return uses;
+}
+
 // How the nodes of the model read each value.
 struct Readers {
   std::map<std::string, int> learned;  // how many do where it could be learned
@@ -116,6 +133,8 @@ Readers readers_of(const Model& model) {
 
 std::unordered_map<std::string, InitializerUse> choose_parameters(const Model& model,
                                                                   const std::vector<std::string>& patterns) {
+  const auto stated = model.metadata.find("tapedeck.state");
+  if (patterns.empty() && stated != model.metadata.end()) return stated_uses(model, stated->second);
   const Readers readers = readers_of(model);
   std::unordered_map<std::string, InitializerUse> uses;
   std::vector<bool> matched(patterns.size());

@@ -95,6 +95,7 @@ struct Model {
   std::int64_t ir_version = 0;
   std::string producer;                        // "pytorch 2.15.0"
   std::map<std::string, std::int64_t> opsets;  // by domain; that of ONNX itself is ""
+  std::map<std::string, std::string> metadata;
   Graph graph;
   std::vector<Function> functions;
 };
@@ -105,6 +106,10 @@ bool is_supported();
 // Reads a model. Memory: the file's bytes once. Throws FileError for a file that is missing or cannot be read, and ParseError
 // for one that is no model.
 Model read_model(const std::string& path);
+// Writes the model; with `external_data` the bytes of large tensors into PATH.data. Returns how many bytes the files have. The
+// tensors of the model lose their bytes. A failure leaves no file behind. Throws FileError if a file cannot be written,
+// UsageError for a model of 2 GiB or more in one file, DeviceError without protobuf.
+std::int64_t write_model(const std::string& path, Model model, bool external_data);
 // The tensor of a file that holds one alone, as the conformance tests of ONNX do.
 TensorData read_tensor(const std::string& path);
 

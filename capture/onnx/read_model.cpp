@@ -1,5 +1,5 @@
-// The only file that uses protobuf. It copies the parsed message into the structures of onnx_model.h and frees each part of the
-// message as soon as it is copied, so that the bytes of weights exist once.
+// Beside write_model.cpp the only file that uses protobuf. It copies the parsed message into the structures of onnx_model.h and
+// frees each part of the message as soon as it is copied, so that the bytes of weights exist once.
 #include <tapedeck/capture/onnx/onnx_model.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/type.h>
@@ -308,6 +308,7 @@ Model read_model(const std::string& path) {
   model.producer = from.producer_name() + (from.producer_version().empty() ? "" : " " + from.producer_version());
   for (const format::OperatorSetIdProto& set : from.opset_import())
     model.opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
+  for (const format::StringStringEntryProto& entry : from.metadata_props()) model.metadata[entry.key()] = entry.value();
   if (!model.opsets.count("") && model.ir_version < 3) model.opsets[""] = 1;
   Copier copier(path);
   copier.copy(*from.mutable_graph(), model.graph);

@@ -1,0 +1,389 @@
+// Convolutions, pools and windows as columns.
+#include <tapedeck/capture/onnx/export/export_ops.h>
+
+#include <tapedeck/kernels/attrs/pool.h>
+#include <tapedeck/kernels/attrs/unfold.h>
+
+#include <algorithm>
+
+namespace tapedeck::onnx {
+
+namespace {
+
+using N = NodeExport;
+
+Integers for_each_dim(const Ints& list, int dims) {
+  return list.size == 1 ? Integers(static_cast<std::size_t>(dims), list[0]) : list_of(list);
+}
+// Pads in front of each dimension, then behind each.
+Integers pads_of(const Ints& list, int dims) {
+  Integers pads = for_each_dim(list, dims);
+  if (pads.size() == static_cast<std::size_t>(dims)) pads.insert(pads.end(), pads.begin(), pads.end());
+  return pads;
+}
+Integers spatial(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
+Shape with_spatial(std::int64_t first, std::int64_t second, const Integers& sizes) {
+  Integers all = {first, second};
+  all.insert(all.end(), sizes.begin(), sizes.end());
+  return shape_of(all);
+}
+
+// ---- convolutions ----
+
+template <class A>
+Attributes windows_of(const A& a, int dims, const Integers& kernel) {
+  return {{"kernel_shape", kernel},
+          {"strides", for_each_dim(a.stride, dims)},
+          {"pads", pads_of(a.padding, dims)},
+          {"dilations", for_each_dim(a.dilation, dims)},
+          {"group", a.groups}};
+}
+
+Terms conv(N& n) {
+  const int dims = n.in(0).shape.rank - 2;
+  return {n.add("Conv", {n[0], n[1]}, n.in(0).dtype, windows_of(n.attributes<ConvAttrs>(), dims, spatial(n.in(1).shape)))};
+}
+
+// What the windows do not reach at the end is output padding.
+Terms conv_input_grad(N& n) {
+  const auto& a = n.attributes<ConvInputGradAttrs>();
+  const int dims = n.in(0).shape.rank - 2;
+  const Integers kernel = spatial(n.in(1).shape), stride = for_each_dim(a.stride, dims), pads = pads_of(a.padding, dims),
+                 dilation = for_each_dim(a.dilation, dims);
+  Attributes attributes = windows_of(a, dims, kernel);
+  Integers extra;
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    const std::int64_t reached = (n.in(0).shape[static_cast<int>(i) + 2] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1;
+    extra.push_back(n.out().shape[static_cast<int>(i) + 2] - (reached - pads[i] - pads[i + kernel.size()]));
+  }
+  if (std::any_of(extra.begin(), extra.end(), [](std::int64_t e) { return e != 0; }))
+    attributes.emplace_back("output_padding", extra);
+  return {n.add("ConvTranspose", {n[0], n[1]}, n.in(0).dtype, attributes)};
+}
+
+// [n, groups c, ...] -> [c, groups n, ...]
+Term batch_as_channels(const Term& x, const Shape& shape, std::int64_t groups) {
+  const Integers sizes = spatial(shape);
+  Integers split = {shape[0], groups, shape[1] / groups}, order = {2, 1, 0};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    split.push_back(sizes[i]);
+    order.push_back(static_cast<std::int64_t>(i) + 3);
+  }
+  return reshaped(transposed(reshaped(x, split), order), with_spatial(shape[1] / groups, groups * shape[0], sizes));
+}
+
+// A convolution of x with dy over the batch: strides and dilations change places, and what is too much at the end is cut off.
+Terms conv_weight_grad(N& n) {
+  const auto& a = n.attributes<ConvWeightGradAttrs>();
+  const Shape &dy = n.in(0).shape, &x = n.in(1).shape, &w = n.out().shape;
+  const int dims = dy.rank - 2;
+  Integers sizes = spatial(dy), order = {1, 0};
+  for (int i = 0; i < dims; ++i) order.push_back(i + 2);
+  const Term images = batch_as_channels(n[1], x, a.groups);
+  // [n, co, ...] -> [co, n, ...]; the groups of co stand in a row already.
+  Integers back = order;
+  const Term kernels = transposed(n[0], back);
+  Term all = n.add("Conv", {images, kernels}, n.in(0).dtype,
+                   {{"kernel_shape", sizes},
+                    {"strides", for_each_dim(a.dilation, dims)},
+                    {"pads", pads_of(a.padding, dims)},
+                    {"dilations", for_each_dim(a.stride, dims)},
+                    {"group", a.groups}});
+  const Integers stride = for_each_dim(a.stride, dims), dilation = for_each_dim(a.dilation, dims),
+                 pads = pads_of(a.padding, dims);
+  for (int i = 0; i < dims; ++i) {
+    const auto u = static_cast<std::size_t>(i);
+    const std::int64_t room = x[i + 2] + pads[u] + pads[u + static_cast<std::size_t>(dims)] - (sizes[u] - 1) * stride[u] - 1;
+    if (room / dilation[u] + 1 > w[i + 2]) all = part_of(all, i + 2, 0, w[i + 2]);
+  }
+  return {transposed(all, order)};
+}
+
+// ---- pools ----
+
+struct Pool {
+  int dims;
+  Integers window, stride, pads, dilation;
+  bool ceil;
+  Attributes attributes() const {
+    return {{"kernel_shape", window}, {"strides", stride}, {"pads", pads}, {"ceil_mode", ceil ? 1 : 0}};
+  }
+};
+
+template <class A>
+Pool pool_of(const A& a, int rank) {
+  Pool p{rank - 2,
+         for_each_dim(a.window, rank - 2),
+         for_each_dim(a.stride.size == 0 ? a.window : a.stride, rank - 2),
+         pads_of(a.padding, rank - 2),
+         Integers(static_cast<std::size_t>(rank - 2), 1),
+         a.ceil_mode};
+  if constexpr (requires { a.dilation; }) p.dilation = for_each_dim(a.dilation, rank - 2);
+  return p;
+}
+
+Terms max_pool(N& n, bool with_places) {
+  const Pool p = pool_of(n.attributes<PoolAttrs>(), n.in(0).shape.rank);
+  Attributes attributes = p.attributes();
+  attributes.emplace_back("dilations", p.dilation);
+  if (!with_places) return {n.add("MaxPool", {n[0]}, n.in(0).dtype, attributes)};
+  return n.add_several("MaxPool", {n[0]}, {n.in(0).dtype, DType::i64}, attributes);
+}
+
+// A row of numbers along spatial dimension `i` of [n, c, ...].
+Term along(N& n, int dims, int i, const Integers& values) {
+  Integers line(static_cast<std::size_t>(dims) + 2, 1);
+  line[static_cast<std::size_t>(i) + 2] = static_cast<std::int64_t>(values.size());
+  return n.integers(shape_of(line), values);
+}
+// Where the windows of an axis begin.
+Term starts(N& n, const Pool& p, int i, std::int64_t count) {
+  const auto u = static_cast<std::size_t>(i);
+  Integers values;
+  for (std::int64_t k = 0; k < count; ++k) values.push_back(k * p.stride[u] - p.pads[u]);
+  return along(n, p.dims, i, values);
+}
+
+// ONNX counts the places of maxima through the whole tensor, Tapedeck through the window.
+Terms max_pool_index(N& n) {
+  const Shape &x = n.in(0).shape, &y = n.out().shape;
+  const Pool p = pool_of(n.attributes<PoolAttrs>(), x.rank);
+  std::int64_t plane = 1;
+  for (const std::int64_t size : spatial(x)) plane *= size;
+  Term rest = binary("Mod", max_pool(n, true)[1], static_cast<double>(plane));
+  Term place;
+  for (int i = 0; i < p.dims; ++i) {
+    plane /= x[i + 2];
+    const Term at = rest / static_cast<double>(plane);
+    const auto u = static_cast<std::size_t>(i);
+    const Term tap = (at - starts(n, p, i, y[i + 2])) / static_cast<double>(p.dilation[u]);
+    place = i == 0 ? tap : place * static_cast<double>(p.window[u]) + tap;
+    rest = binary("Mod", rest, static_cast<double>(plane));
+  }
+  return {place.as(n.out().dtype)};
+}
+
+// The places in [n c, plane] that places in windows name, and which of them are no padding.
+struct Places {
+  Term flat, inside;
+};
+
+Places places_in_plane(N& n, const Term& taps, const Pool& p, const Shape& x, const Shape& y) {
+  std::int64_t window = 1;
+  for (const std::int64_t size : p.window) window *= size;
+  Term rest = taps.as(DType::i64);
+  Places places;
+  for (int i = 0; i < p.dims; ++i) {
+    const auto u = static_cast<std::size_t>(i);
+    window /= p.window[u];
+    const Term at = starts(n, p, i, y[i + 2]) + rest / static_cast<double>(window) * static_cast<double>(p.dilation[u]);
+    const Term inside = both(at >= 0, at < static_cast<double>(x[i + 2]));
+    places.inside = i == 0 ? inside : both(places.inside, inside);
+    places.flat = i == 0 ? at : places.flat * static_cast<double>(x[i + 2]) + at;
+    rest = binary("Mod", rest, static_cast<double>(window));
+  }
+  places.flat = choose(places.inside, places.flat, 0);
+  return places;
+}
+
+Integers as_planes(const Shape& shape) {
+  Integers planes = {shape[0] * shape[1], 1};
+  for (const std::int64_t size : spatial(shape)) planes[1] *= size;
+  return planes;
+}
+
+Terms max_pool_grad_from_index(N& n) {
+  const Shape &x = n.out().shape, &y = n.in(0).shape;
+  const Places places = places_in_plane(n, n[0], pool_of(n.attributes<PoolIndexGradAttrs>(), x.rank), x, y);
+  const Term dy = reshaped(choose(places.inside, n[1], 0), as_planes(y)),
+             zeros = n.filled(shape_of(as_planes(x)), 0, n.out().dtype);
+  return {reshaped(scattered(zeros, reshaped(places.flat, as_planes(y)), dy, 1, true), x)};
+}
+
+Terms max_pool_at_index(N& n) {
+  const Shape &x = n.in(0).shape, &y = n.in(1).shape;
+  const Places places = places_in_plane(n, n[1], pool_of(n.attributes<PoolAttrs>(), x.rank), x, y);
+  const Term planes = reshaped(n[0], as_planes(x)), flat = reshaped(places.flat, as_planes(y));
+  const Term found = n.add("GatherElements", {planes, flat}, n.in(0).dtype, {{"axis", 1}});
+  return {choose(places.inside, reshaped(found, y), 0)};
+}
+
+Terms max_pool_grad(N& n) {
+  const Term places = max_pool(n, true)[1], zeros = n.filled({n.in(0).numel()}, 0, n.in(0).dtype);
+  const Term sums = scattered(zeros, reshaped(places, Integers{-1}), reshaped(n[1], Integers{-1}), 0, true);
+  return {reshaped(sums, n.in(0).shape)};
+}
+
+Terms avg_pool(N& n) {
+  const auto& a = n.attributes<AvgPoolAttrs>();
+  Attributes attributes = pool_of(a, n.in(0).shape.rank).attributes();
+  attributes.emplace_back("count_include_pad", a.count_include_pad ? 1 : 0);
+  return {n.add("AveragePool", {n[0]}, n.in(0).dtype, attributes)};
+}
+
+// How many elements each window of an axis counts.
+std::vector<double> counted_by(const Pool& p, std::size_t i, std::int64_t size, std::int64_t windows, bool with_pad) {
+  std::vector<double> counts;
+  for (std::int64_t k = 0; k < windows; ++k) {
+    const std::int64_t begin = k * p.stride[i] - p.pads[i],
+                       end = std::min(begin + p.window[i], size + (with_pad ? p.pads[i] : 0));
+    counts.push_back(static_cast<double>(end - (with_pad ? begin : std::max<std::int64_t>(begin, 0))));
+  }
+  return counts;
+}
+
+// Each window gives its share to all of its elements: a transposed convolution with ones. Its result begins with the padding,
+// and may end before or behind the end of x.
+Terms avg_pool_grad(N& n) {
+  const auto& a = n.attributes<AvgPoolGradAttrs>();
+  const Shape &x = n.out().shape, &y = n.in(0).shape;
+  const Pool p = pool_of(a, x.rank);
+  Term dy = n[0];
+  for (int i = 0; i < p.dims; ++i) {
+    Integers line(static_cast<std::size_t>(y.rank), 1);
+    line[static_cast<std::size_t>(i) + 2] = y[i + 2];
+    dy = dy / n.reals(shape_of(line), counted_by(p, static_cast<std::size_t>(i), x[i + 2], y[i + 2], a.count_include_pad),
+                      dy.dtype());
+  }
+  const Term images = reshaped(dy, with_spatial(y[0] * y[1], 1, spatial(y))),
+             ones = n.filled(with_spatial(1, 1, p.window), 1, dy.dtype());
+  Term all = n.add("ConvTranspose", {images, ones}, dy.dtype(), {{"kernel_shape", p.window}, {"strides", p.stride}});
+  Integers before(static_cast<std::size_t>(x.rank)), after = before;
+  for (int i = 0; i < p.dims; ++i) {
+    const auto u = static_cast<std::size_t>(i);
+    const std::int64_t size = (y[i + 2] - 1) * p.stride[u] + p.window[u], end = p.pads[u] + x[i + 2];
+    if (p.pads[u] > 0 || end < size) all = part_of(all, i + 2, p.pads[u], std::min(end, size));
+    after[u + 2] = std::max<std::int64_t>(0, end - size);
+  }
+  return {reshaped(padded(all, before, after), x)};
+}
+
+// ---- adaptive pools ----
+
+std::int64_t first_of(std::int64_t i, std::int64_t in, std::int64_t out) { return i * in / out; }
+std::int64_t end_of(std::int64_t i, std::int64_t in, std::int64_t out) { return ((i + 1) * in + out - 1) / out; }
+
+// [out, in]: the share of each element in the mean of each window.
+Term shares(N& n, std::int64_t in, std::int64_t out) {
+  std::vector<double> values(static_cast<std::size_t>(in * out));
+  for (std::int64_t i = 0; i < out; ++i)
+    for (std::int64_t k = first_of(i, in, out); k < end_of(i, in, out); ++k)
+      values[static_cast<std::size_t>(i * in + k)] = 1.0 / static_cast<double>(end_of(i, in, out) - first_of(i, in, out));
+  return n.reals({out, in}, values, n.in(0).dtype);
+}
+
+Terms adaptive_avg_pool(N& n) {
+  const Shape &x = n.in(0).shape, &y = n.out().shape;
+  return {product(shares(n, x[2], y[2]), product(n[0], transposed(shares(n, x[3], y[3]), {1, 0})))};
+}
+
+Terms adaptive_avg_pool_grad(N& n) {
+  const Shape &x = n.out().shape, &y = n.in(0).shape;
+  return {product(transposed(shares(n, x[2], y[2]), {1, 0}), product(n[0], shares(n, x[3], y[3])))};
+}
+
+// The largest element of each window of one axis after the other.
+Terms adaptive_max_pool(N& n) {
+  Term x = n[0];
+  for (int axis = 2; axis < 4; ++axis) {
+    const std::int64_t in = n.in(0).shape[axis], out = n.out().shape[axis];
+    Terms parts;
+    for (std::int64_t i = 0; i < out; ++i)
+      parts.push_back(reduced("ReduceMax", part_of(x, axis, first_of(i, in, out), end_of(i, in, out)), {axis}, true));
+    x = parts.size() == 1 ? parts[0] : joined(parts, axis);
+  }
+  return {x};
+}
+
+Terms adaptive_max_pool_index(N& n) {
+  const Shape &x = n.in(0).shape, &y = n.out().shape;
+  if (x[2] % y[2] != 0 || x[3] % y[3] != 0) n.refuse("windows of different sizes have no places in ONNX");
+  const Integers window = {x[2] / y[2], x[3] / y[3]};
+  const Terms found =
+      n.add_several("MaxPool", {n[0]}, {n.in(0).dtype, DType::i64}, {{"kernel_shape", window}, {"strides", window}});
+  return {binary("Mod", found[1], static_cast<double>(x[2] * x[3])).as(n.out().dtype)};
+}
+
+Terms adaptive_max_pool_grad_from_index(N& n) {
+  const Shape &x = n.out().shape, &y = n.in(0).shape;
+  const Term zeros = n.filled(shape_of(as_planes(x)), 0, n.out().dtype);
+  const Term places = reshaped(n[0].as(DType::i64), as_planes(y)), dy = reshaped(n[1], as_planes(y));
+  return {reshaped(scattered(zeros, places, dy, 1, true), x)};
+}
+
+Terms adaptive_max_pool_at_index(N& n) {
+  const Shape &x = n.in(0).shape, &y = n.in(1).shape;
+  const Term places = reshaped(n[1].as(DType::i64), as_planes(y));
+  return {reshaped(n.add("GatherElements", {reshaped(n[0], as_planes(x)), places}, n.in(0).dtype, {{"axis", 1}}), y)};
+}
+
+// ---- windows as columns ----
+
+// The flat places, in a padded plane, of the elements of all windows: [kh kw, windows].
+template <class A>
+Integers places_of_windows(const A& a, std::int64_t height, std::int64_t width) {
+  Integers places;
+  const std::int64_t rows = windows_along(a, 0, height), columns = windows_along(a, 1, width), line = width + 2 * a.padding[1];
+  for (std::int64_t kh = 0; kh < a.window[0]; ++kh)
+    for (std::int64_t kw = 0; kw < a.window[1]; ++kw)
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c)
+          places.push_back((r * a.stride[0] + kh * a.dilation[0]) * line + c * a.stride[1] + kw * a.dilation[1]);
+  return places;
+}
+
+Terms unfold(N& n) {
+  const auto& a = n.attributes<UnfoldAttrs>();
+  const Shape& x = n.in(0).shape;
+  const Integers pads = {0, 0, a.padding[0], a.padding[1]};
+  const std::int64_t plane = (x[2] + 2 * a.padding[0]) * (x[3] + 2 * a.padding[1]);
+  const Term planes = reshaped(padded(n[0], pads, pads), Integers{x[0], x[1], plane});
+  return {reshaped(gathered(planes, n.list(places_of_windows(a, x[2], x[3])), 2), n.out().shape)};
+}
+
+Terms fold(N& n) {
+  const auto& a = n.attributes<FoldAttrs>();
+  const Shape& x = n.out().shape;
+  const Integers places = places_of_windows(a, x[2], x[3]);
+  const std::int64_t height = x[2] + 2 * a.padding[0], width = x[3] + 2 * a.padding[1];
+  const Shape columns = {x[0], x[1], static_cast<std::int64_t>(places.size())};
+  const Term zeros = n.filled({x[0], x[1], height * width}, 0, n.out().dtype);
+  const Term sums = scattered(zeros, expanded(n.list(places), columns), reshaped(n[0], columns), 2, true);
+  Term image = reshaped(sums, Integers{x[0], x[1], height, width});
+  if (a.padding[0] > 0) image = part_of(image, 2, a.padding[0], a.padding[0] + x[2]);
+  if (a.padding[1] > 0) image = part_of(image, 3, a.padding[1], a.padding[1] + x[3]);
+  return {image};
+}
+
+}  // namespace
+
+std::vector<ExportOp> window_exports() {
+  std::vector<ExportOp> all = {
+      composed("conv2d", conv),
+      composed("conv3d", conv),
+      composed("conv2d_input_grad", conv_input_grad),
+      composed("conv3d_input_grad", conv_input_grad),
+      composed("conv2d_weight_grad", conv_weight_grad),
+      composed("conv3d_weight_grad", conv_weight_grad),
+      composed("max_pool2d_grad", max_pool_grad),
+      composed("adaptive_avg_pool2d", adaptive_avg_pool),
+      composed("adaptive_avg_pool2d_grad", adaptive_avg_pool_grad),
+      composed("adaptive_max_pool2d", adaptive_max_pool),
+      composed("adaptive_max_pool2d_index", adaptive_max_pool_index),
+      composed("adaptive_max_pool2d_grad_from_index", adaptive_max_pool_grad_from_index),
+      composed("adaptive_max_pool2d_at_index", adaptive_max_pool_at_index),
+      composed("unfold", unfold),
+      composed("fold", fold),
+  };
+  const auto plain = [](N& n) { return max_pool(n, false); };
+  for (const char* name : {"max_pool2d", "max_pool3d"}) all.push_back(composed(name, plain));
+  for (const char* name : {"max_pool2d_index", "max_pool3d_index"}) all.push_back(composed(name, max_pool_index));
+  for (const char* name : {"max_pool2d_grad_from_index", "max_pool3d_grad_from_index"})
+    all.push_back(composed(name, max_pool_grad_from_index));
+  for (const char* name : {"max_pool2d_at_index", "max_pool3d_at_index"}) all.push_back(composed(name, max_pool_at_index));
+  for (const char* name : {"avg_pool2d", "avg_pool3d"}) all.push_back(composed(name, avg_pool));
+  for (const char* name : {"avg_pool2d_grad", "avg_pool3d_grad"}) all.push_back(composed(name, avg_pool_grad));
+  return all;
+}
+
+}  // namespace tapedeck::onnx
