@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 #endif
 
@@ -168,6 +169,20 @@ format::ModelProto message_of(Model& model, DataFile* data) {
   return to;
 }
 
+// The file beside the model first: a model must not name a file that is not there. If the model then cannot take its place, a
+// new file beside it goes.
+void commit(const std::string& path, AtomicWriter& writer, DataFile* data) {
+  const bool is_new = data != nullptr && !std::filesystem::exists(path + ".data");
+  if (data != nullptr) data->commit();
+  try {
+    writer.commit();
+  } catch (...) {
+    std::error_code ignored;
+    if (is_new) std::filesystem::remove(path + ".data", ignored);
+    throw;
+  }
+}
+
 }  // namespace
 
 std::int64_t write_model(const std::string& path, Model model, bool external_data) {
@@ -184,8 +199,7 @@ std::int64_t write_model(const std::string& path, Model model, bool external_dat
     google::protobuf::io::CopyingOutputStreamAdaptor stream(&to);
     if (!message.SerializeToZeroCopyStream(&stream) || !stream.Flush()) throw FileError(path + ": cannot write it");
   }
-  if (data) data->commit();
-  writer.commit();
+  commit(path, writer, data ? &*data : nullptr);
   return static_cast<std::int64_t>(bytes) + (data ? data->bytes() : 0);
 }
 

@@ -111,7 +111,7 @@ Terms topk(N& n) {
 // How many elements of the row are less.
 Terms searchsorted(N& n) {
   Integers row = list_of(n.in(0).shape), column = list_of(n.in(1).shape);
-  row.insert(row.end() - 1, 1);
+  if (row.size() > 1) row.insert(row.end() - 1, 1);
   column.push_back(1);
   const Term sorted = reshaped(n[0], row), values = reshaped(n[1], column);
   const Term before = n.attributes<SearchAttrs>().right ? sorted <= values : sorted < values;

@@ -56,15 +56,17 @@ Groups rows_of(const Shape& x, std::int64_t dims) {
 
 Term mean_of(const Term& x, const Groups& g) { return reduced("ReduceMean", x, g.axes, true); }
 
+// The BatchNormalization of ONNX has a mode of training, too; but optimizers of graphs in other programs take it for the one of
+// inference, and join it with a convolution.
 Terms batch_norm(N& n) {
-  const DType dtype = n.in(0).dtype;
-  const Shape channels = {n.in(0).shape[1]};
-  const auto or_filled = [&](int i, double value) { return n.count() > i ? n[i] : n.filled(channels, value, dtype); };
-  // With a momentum of 0 the running statistics become those of the batch.
-  return n.add_several("BatchNormalization",
-                       {n[0], or_filled(1, 1), or_filled(2, 0), n.filled(channels, 0, dtype), n.filled(channels, 1, dtype)},
-                       {dtype, dtype, dtype},
-                       {{"epsilon", n.attributes<BatchNormAttrs>().eps}, {"momentum", 0.0}, {"training_mode", 1}});
+  const Groups g = channels_of(n.in(0).shape);
+  if (g.count == 0)  // a mean of nothing is 0 here, and NaN in ONNX
+    return {n[0], n.filled(n.out(1).shape, 0, n.out(1).dtype), n.filled(n.out(2).shape, 0, n.out(2).dtype)};
+  const Term mean = mean_of(n[0], g), far = n[0] - mean, variance = mean_of(far * far, g);
+  Term y = far * root_of(variance + n.attributes<BatchNormAttrs>().eps).apply("Reciprocal");
+  if (n.count() > 1) y = y * reshaped(n[1], g.statistic);
+  if (n.count() > 2) y = y + reshaped(n[2], g.statistic);
+  return {y, reshaped(mean, n.out(1).shape), reshaped(variance, n.out(2).shape)};
 }
 
 Terms batch_norm_inference(N& n) {

@@ -27,12 +27,17 @@ std::string bytes_of(const Tensor& t) {
   throw UsageError(fmt::format("cannot export: the file has no values{}; record it without --abstract", what));
 }
 
+// An abstract recording has no numbers, but perhaps counters.
+bool has_numbers(const TapeFile& file) {
+  return std::any_of(file.state.begin(), file.state.end(), [](const auto& each) { return is_floating(each.second.dtype()); });
+}
+
 void give_state(const TapeFile& file, ModelBuilder& builder) {
   const tapedeck::Graph& g = file.captured;
   for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
     const auto it = file.state.find(g.value_name(v));
     if (it == file.state.end() || !it->second.defined() || it->second.abstract())
-      refuse_abstract(file.state.empty() ? "" : fmt::format(" of '{}'", g.value_name(v)));
+      refuse_abstract(has_numbers(file) ? fmt::format(" of '{}'", g.value_name(v)) : "");
     const Type& type = g.values[static_cast<std::size_t>(v)].type;
     if (it->second.type() != type)
       throw UsageError(fmt::format("cannot export: the value of '{}' in the file is {} instead of {}", g.value_name(v),

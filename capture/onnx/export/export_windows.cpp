@@ -105,6 +105,7 @@ struct Pool {
   int dims;
   Integers window, stride, pads, dilation;
   bool ceil;
+  std::int64_t extent(std::size_t i) const { return (window[i] - 1) * dilation[i] + 1; }
   Attributes attributes() const {
     return {{"kernel_shape", window}, {"strides", stride}, {"pads", pads}, {"ceil_mode", ceil ? 1 : 0}};
   }
@@ -122,12 +123,39 @@ Pool pool_of(const A& a, int rank) {
   return p;
 }
 
-Terms max_pool(N& n, bool with_places) {
-  const Pool p = pool_of(n.attributes<PoolAttrs>(), n.in(0).shape.rank);
+// How far the last window of an axis reaches behind the padded operand; negative if it ends before.
+std::int64_t overhang(const Pool& p, const Shape& x, const Shape& y, int i) {
+  const auto u = static_cast<std::size_t>(i);
+  const std::int64_t reached = (y[i + 2] - 1) * p.stride[u] + p.extent(u);
+  return reached - (x[i + 2] + p.pads[u] + p.pads[u + static_cast<std::size_t>(p.dims)]);
+}
+
+// With ceil_mode, ONNX of this version also has a last window that begins in the padding behind. Where Tapedeck has none, the
+// axis ends with its last window: then nothing is left that such a window could begin in.
+Term without_last_windows(N& n, Pool& p, const Shape& y) {
+  const Shape& x = n.in(0).shape;
+  Term cut = n[0];
+  bool ceil = false;
+  for (int i = 0; i < p.dims; ++i) ceil = ceil || overhang(p, x, y, i) > 0;
+  for (int i = 0; ceil && i < p.dims; ++i) {
+    const auto u = static_cast<std::size_t>(i);
+    if (overhang(p, x, y, i) >= 0) continue;
+    const std::int64_t reached = (y[i + 2] - 1) * p.stride[u] + p.extent(u), kept = std::min(x[i + 2], reached - p.pads[u]);
+    if (kept < x[i + 2]) cut = part_of(cut, i + 2, 0, kept);
+    p.pads[u + static_cast<std::size_t>(p.dims)] = reached - p.pads[u] - kept;
+  }
+  p.ceil = ceil;
+  return cut;
+}
+
+Terms max_pool(N& n, const Shape& y, bool with_places) {
+  Pool p = pool_of(n.attributes<PoolAttrs>(), n.in(0).shape.rank);
+  const Term x = without_last_windows(n, p, y);
+  if (with_places && x.name() != n[0].name()) n.refuse("ONNX counts other windows at the end");
   Attributes attributes = p.attributes();
   attributes.emplace_back("dilations", p.dilation);
-  if (!with_places) return {n.add("MaxPool", {n[0]}, n.in(0).dtype, attributes)};
-  return n.add_several("MaxPool", {n[0]}, {n.in(0).dtype, DType::i64}, attributes);
+  if (!with_places) return {n.add("MaxPool", {x}, n.in(0).dtype, attributes)};
+  return n.add_several("MaxPool", {x}, {n.in(0).dtype, DType::i64}, attributes);
 }
 
 // A row of numbers along spatial dimension `i` of [n, c, ...].
@@ -150,7 +178,7 @@ Terms max_pool_index(N& n) {
   const Pool p = pool_of(n.attributes<PoolAttrs>(), x.rank);
   std::int64_t plane = 1;
   for (const std::int64_t size : spatial(x)) plane *= size;
-  Term rest = binary("Mod", max_pool(n, true)[1], static_cast<double>(plane));
+  Term rest = binary("Mod", max_pool(n, y, true)[1], static_cast<double>(plane));
   Term place;
   for (int i = 0; i < p.dims; ++i) {
     plane /= x[i + 2];
@@ -209,16 +237,18 @@ Terms max_pool_at_index(N& n) {
 }
 
 Terms max_pool_grad(N& n) {
-  const Term places = max_pool(n, true)[1], zeros = n.filled({n.in(0).numel()}, 0, n.in(0).dtype);
+  const Term places = max_pool(n, n.in(1).shape, true)[1], zeros = n.filled({n.in(0).numel()}, 0, n.in(0).dtype);
   const Term sums = scattered(zeros, reshaped(places, Integers{-1}), reshaped(n[1], Integers{-1}), 0, true);
   return {reshaped(sums, n.in(0).shape)};
 }
 
 Terms avg_pool(N& n) {
   const auto& a = n.attributes<AvgPoolAttrs>();
-  Attributes attributes = pool_of(a, n.in(0).shape.rank).attributes();
+  Pool p = pool_of(a, n.in(0).shape.rank);
+  const Term x = without_last_windows(n, p, n.out().shape);
+  Attributes attributes = p.attributes();
   attributes.emplace_back("count_include_pad", a.count_include_pad ? 1 : 0);
-  return {n.add("AveragePool", {n[0]}, n.in(0).dtype, attributes)};
+  return {n.add("AveragePool", {x}, n.in(0).dtype, attributes)};
 }
 
 // How many elements each window of an axis counts.
@@ -375,7 +405,7 @@ std::vector<ExportOp> window_exports() {
       composed("unfold", unfold),
       composed("fold", fold),
   };
-  const auto plain = [](N& n) { return max_pool(n, false); };
+  const auto plain = [](N& n) { return max_pool(n, n.out().shape, false); };
   for (const char* name : {"max_pool2d", "max_pool3d"}) all.push_back(composed(name, plain));
   for (const char* name : {"max_pool2d_index", "max_pool3d_index"}) all.push_back(composed(name, max_pool_index));
   for (const char* name : {"max_pool2d_grad_from_index", "max_pool3d_grad_from_index"})

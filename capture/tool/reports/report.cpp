@@ -147,6 +147,17 @@ std::string export_report(const std::string& format, const Graph& graph, const s
                   {"text", path.empty() ? Json(text) : Json(nullptr)}});
 }
 
+std::string export_onnx_report(const Graph& graph, const std::string& path, const OnnxExport& result) {
+  return text_of({{"schema", "tapedeck.export/1"},
+                  {"format", "onnx"},
+                  {"graph", graph.name.str()},
+                  {"nodes", graph.node_count()},
+                  {"model_nodes", result.nodes},
+                  {"bytes", result.bytes},
+                  {"file", path},
+                  {"text", nullptr}});
+}
+
 std::string new_report(const std::string& project, const std::string& folder, const std::vector<std::string>& files) {
   return text_of({{"schema", "tapedeck.new/1"}, {"project", project}, {"folder", folder}, {"files", files}});
 }

@@ -3,6 +3,7 @@
 
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/measure/bench.h>
+#include <tapedeck/capture/onnx/export_onnx.h>
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
@@ -158,6 +159,7 @@ std::string passes_report(const std::vector<const Pass*>& passes);              
 std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted,
                           const std::string& text);  // pass_report.cpp
 std::string export_report(const std::string& format, const Graph& graph, const std::string& path, const std::string& text);
+std::string export_onnx_report(const Graph& graph, const std::string& path, const OnnxExport& result);
 std::string new_report(const std::string& project, const std::string& folder, const std::vector<std::string>& files);
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
 std::string models_report(const std::vector<ModelSummary>& models);

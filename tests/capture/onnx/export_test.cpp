@@ -1,0 +1,318 @@
+// Models that are exported and imported again: the models of PyTorch, the models of the zoo, and every op by itself.
+#include <tapedeck/tests/capture/onnx/onnx_data.h>
+#include <tapedeck/tests/capture/temporary_folder.h>
+#include <tapedeck/tests/engine/all_ops.h>
+
+#include <tapedeck/capture/file/captured_file.h>
+#include <tapedeck/capture/formats/file_calls.h>
+#include <tapedeck/capture/onnx/export/export_ops.h>
+#include <tapedeck/capture/onnx/export_onnx.h>
+#include <tapedeck/capture/onnx/interpreter.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/engine/text/text.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+namespace tapedeck {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OnnxExportTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
+  }
+  TapeFile exported_and_imported(const TapeFile& file, const OnnxExportOptions& options = {}) const {
+    export_onnx(path(), file, options);
+    return import_onnx(path()).file;
+  }
+  std::string path() const { return folder_.file("model.onnx"); }
+  TemporaryFolder folder_;
+};
+
+std::map<std::string, Tensor> outputs_by_name(const Graph& g, const std::vector<Tensor>& values) {
+  std::map<std::string, Tensor> all;
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) all[g.output_names[i].str()] = values[i];
+  return all;
+}
+
+// The outputs of one run, and the state after it as "name.next". `inputs` may name more than the graph has.
+std::map<std::string, Tensor> run_once(const TapeFile& file, const std::map<std::string, Tensor>& inputs) {
+  Executor executor = make_executor(file);
+  const Graph& g = file.captured;
+  for (ValueId v = 0; v < g.n_inputs; ++v) executor.set_input(g.value_name(v), inputs.at(g.value_name(v)));
+  std::map<std::string, Tensor> results = outputs_by_name(g, executor.run_and_outputs());
+  for (const Update& u : g.updates) results[g.value_name(u.state) + ".next"] = executor.state(g.value_name(u.state));
+  return results;
+}
+
+// ---- models of PyTorch ----
+
+std::vector<std::string> models() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(onnx_models()))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::map<std::string, Tensor> inputs_of(const Graph& g, const std::string& folder) {
+  const std::vector<Tensor> values = read_pbs(folder + "/inputs");
+  std::map<std::string, Tensor> inputs;
+  for (std::size_t i = 0; i < values.size(); ++i) inputs[g.value_name(static_cast<ValueId>(i))] = values[i];
+  return inputs;
+}
+
+// The message of the export, or nothing.
+std::string refusal(const std::string& path, const TapeFile& file) {
+  try {
+    export_onnx(path, file);
+    return {};
+  } catch (const UsageError& e) {
+    return e.what();
+  }
+}
+
+const char* const kDropout = "cannot export: no counterpart of 'dropout' (node ";
+
+TEST_F(OnnxExportTest, ModelsOfPytorchComputeTheSameAgain) {
+  const std::set<std::string> random = {"mlp_dropout_train"};
+  const std::set<std::string> other_graph = {
+      "bilstm", "bilstm_opset14",                     // slices of constants are parts of an op there, and computed at import here
+      "mobilenet_like_train", "resnet_block_train",  // a batch norm of training is composed of several nodes
+  };
+  for (const std::string& name : models()) {
+    SCOPED_TRACE(name);
+    const std::string folder = onnx_models() + "/" + name;
+    OnnxOptions options;
+    if (name == "resnet_block_dynamic") options.dims = {{"batch", 3}};
+    const TapeFile first = import_onnx(folder + "/model.onnx", options).file;
+    if (random.count(name) > 0) {
+      EXPECT_EQ(refusal(path(), first).rfind(kDropout, 0), 0u);
+      continue;
+    }
+    const TapeFile second = exported_and_imported(first);
+    const std::map<std::string, Tensor> inputs = inputs_of(first.captured, folder);
+    const std::map<std::string, Tensor> wanted = run_once(first, inputs), got = run_once(second, inputs);
+    ASSERT_EQ(got.size(), wanted.size());
+    const double error = other_graph.count(name) > 0 ? 1e-6 : 0;
+    for (const auto& [output, value] : wanted) EXPECT_EQ(difference(got.at(output), value, error, error), "") << output;
+    if (other_graph.count(name) == 0)
+      EXPECT_EQ(print(first.captured), print(second.captured));
+    else
+      EXPECT_NE(print(first.captured), print(second.captured)) << "it is the same graph now: take it off the list";
+  }
+}
+
+// ---- steps of training ----
+
+TEST_F(OnnxExportTest, StepsOfTheZooComputeTheSame) {
+  const std::set<std::string> random = {"fcn8",         "gpt2",  "gru_seq2seq_attention", "lstm_lm", "lstm_lm_untied",
+                                        "mlp",          "vgg16", "mobilenet_v2",          "vgg19",   "squeezenet",
+                                        "transformer_encoder"};
+  // In these the last bit of the input moves the new state as much: what rounds otherwise grows from layer to layer.
+  const std::map<std::string, double> deep = {{"resnet50", 1e-2}, {"resnet152", 1e-1}};
+  for (const Model& model : all_models()) {
+    SCOPED_TRACE(model.name);
+    const double error = deep.count(model.name) > 0 ? deep.at(model.name) : 1e-4;
+    const TapeFile file = tape_of(record_model(model, small_options(model)));
+    if (random.count(model.name) > 0) {
+      EXPECT_EQ(refusal(path(), file).rfind(kDropout, 0), 0u);
+      continue;
+    }
+    const TapeFile again = exported_and_imported(file);
+    const std::map<std::string, Tensor> wanted = run_once(file, file.inputs), got = run_once(again, file.inputs);
+    for (const auto& [name, value] : wanted) {
+      ASSERT_TRUE(got.count(name)) << name;
+      EXPECT_EQ(difference(got.at(name), value, error, error), "") << name;
+    }
+  }
+}
+
+// ---- one op ----
+
+TapeFile file_of_one_op(const testing::Example& e) {
+  TapeFile file;
+  Graph& g = file.captured;
+  std::vector<ValueId> operands;
+  for (const testing::Operand& o : e.operands) operands.push_back(g.add_input("x" + std::to_string(operands.size()), o.type));
+  g.n_inputs = static_cast<std::int32_t>(operands.size());
+  std::vector<Type> types;
+  infer_types(*e.op, e.types(), e.attrs(), types);
+  const NodeId node = g.add_node(*e.op, operands, e.attrs(), types);
+  for (std::int32_t i = 0; i < g.nodes[static_cast<std::size_t>(node)].n_outputs; ++i) {
+    g.outputs.push_back(g.nodes[static_cast<std::size_t>(node)].first_output + i);
+    g.output_names.emplace_back("y" + std::to_string(i));
+  }
+  return file;
+}
+
+TEST_F(OnnxExportTest, EveryOpComputesTheSame) {
+  std::set<std::string> refused, not_imported;
+  testing::for_every_example([&](const testing::Example& e) {
+    const TapeFile file = file_of_one_op(e);
+    if (const std::string message = refusal(path(), file); !message.empty()) {
+      EXPECT_EQ(message.rfind(std::string("cannot export: no counterpart of '") + e.op->name + "' (node 0: ", 0), 0u) << message;
+      refused.insert(e.op->name);
+      return;
+    }
+    std::map<std::string, Tensor> inputs;
+    const std::vector<Tensor> values = testing::make_operands(e, DType::f32, 7);
+    for (std::size_t i = 0; i < values.size(); ++i) inputs["x" + std::to_string(i)] = values[i];
+    TapeFile again;
+    try {
+      again = import_onnx(path()).file;
+    } catch (const ParseError&) {
+      not_imported.insert(e.op->name);
+      return;
+    }
+    const std::map<std::string, Tensor> wanted = run_once(file, inputs), got = run_once(again, inputs);
+    for (const auto& [name, value] : wanted) EXPECT_EQ(difference(got.at(name), value, 1e-4, 1e-5), "") << name;
+  });
+  if (std::getenv("TAPEDECK_TEST_OP")) return;
+  const std::set<std::string> wanted_refused = {
+      "uniform", "normal", "trunc_normal", "randint", "randperm", "bernoulli", "multinomial", "dropout", "alpha_dropout",
+      "fold_in",                                                                  // random numbers
+      "erfinv", "lgamma", "digamma", "polygamma", "ctc_loss", "ctc_loss_grad",  // ONNX has no such function
+      "left_shift", "right_shift",                                                // of signed integers
+      "nonzero",                                                                  // of no dimension
+      "adaptive_max_pool2d_index",                                                // windows of different sizes
+  };
+  EXPECT_EQ(refused, wanted_refused);
+  // The importer knows the size of a result from shapes alone, and the places of maxima in images only.
+  EXPECT_EQ(not_imported, (std::set<std::string>{"nonzero", "masked_select", "max_pool3d_index"}));
+}
+
+TEST_F(OnnxExportTest, TheTableHasEveryOp) {
+  for (const Op* op : all_ops()) 
+    EXPECT_TRUE(testing::of_a_test(*op) || op == find_op("constant") || onnx::find_export(op->name) != nullptr) << op->name;
+}
+
+// ---- what the file says ----
+
+TapeFile small(const char* model, bool abstract = false) {
+  ModelOptions options = small_options(*find_model(model));
+  options.abstract = abstract;
+  return tape_of(record_model(*find_model(model), options));
+}
+
+TEST_F(OnnxExportTest, NodesKeepTheirPathsPhasesAndPlaces) {
+  const TapeFile file = small("resnet18");
+  export_onnx(path(), file);
+  const onnx::Model model = onnx::read_model(path());
+  EXPECT_EQ(model.ir_version, 10);
+  EXPECT_EQ(model.opsets.at(""), 20);
+  EXPECT_EQ(model.producer, "tapedeck");
+  std::map<std::string, const onnx::Node*> makers;
+  std::set<std::string> names;
+  for (const onnx::Node& node : model.graph.nodes) {
+    EXPECT_TRUE(names.insert(node.name).second) << node.name;
+    for (const std::string& output : node.outputs) makers[output] = &node;
+  }
+  const Graph& g = file.captured;
+  std::set<std::string> phases;
+  for (const Node& node : g.nodes) {
+    const auto it = makers.find(g.value_name(node.first_output));
+    if (it == makers.end()) continue;  // it has the name of an output
+    EXPECT_EQ(onnx::module_path(*it->second), node.origin.path.str());
+    EXPECT_EQ(it->second->metadata.at("tapedeck.phase"), phase_name(node.origin.phase));
+    phases.insert(it->second->metadata.at("tapedeck.phase"));
+  }
+  EXPECT_GE(phases.size(), 2u);
+}
+
+TEST_F(OnnxExportTest, NewValuesOfStateAreOutputs) {
+  const TapeFile file = small("lenet");
+  const OnnxExport result = export_onnx(path(), file);
+  const onnx::Model model = onnx::read_model(path());
+  EXPECT_EQ(result.nodes, static_cast<std::int64_t>(model.graph.nodes.size()));
+  EXPECT_EQ(result.bytes, static_cast<std::int64_t>(fs::file_size(path())));
+  EXPECT_EQ(model.graph.outputs.size(), 1 + file.captured.updates.size());
+  EXPECT_EQ(model.graph.initializers.front().name, "constant");
+  EXPECT_NE(model.metadata.at("tapedeck.updates").find("fc1.weight=fc1.weight.next\n"), std::string::npos);
+  EXPECT_NE(model.metadata.at("tapedeck.state").find("rng=rng\n"), std::string::npos);
+}
+
+// An output that is an input, one that is listed twice, and state that takes the place of other state.
+TEST_F(OnnxExportTest, CopiesGiveNamesToWhatHasOneAlready) {
+  TapeFile file;
+  file.captured = parse(R"(graph g(%x: f32[2]) state(%a: f32[2], %b: f32[2]) {
+  %y: f32[2] = add(%x, %a)
+  %c: f32[2] = constant() {value=[1.0,2.0]}
+  return first=%y, second=%y, %x, fixed=%c
+  update %a = %b, %b = %y
+})");
+  const float a[] = {1, 2}, b[] = {3, 4}, x[] = {5, 6};
+  file.state["a"] = from_bytes({DType::f32, {2}}, a);
+  file.state["b"] = from_bytes({DType::f32, {2}}, b);
+  export_onnx(path(), file);
+  const onnx::Model model = onnx::read_model(path());
+  std::vector<std::string> names;
+  for (const onnx::ValueInfo& v : model.graph.outputs) names.push_back(v.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"first", "second", "x.1", "fixed", "a.next", "b.next"}));
+  const std::map<std::string, Tensor> got = run_once(import_onnx(path()).file, {{"x", from_bytes({DType::f32, {2}}, x)}});
+  EXPECT_EQ(numbers(got.at("second")), (std::vector<double>{6, 8}));
+  EXPECT_EQ(numbers(got.at("x.1")), (std::vector<double>{5, 6}));
+  EXPECT_EQ(numbers(got.at("fixed")), (std::vector<double>{1, 2}));
+  EXPECT_EQ(numbers(got.at("a.next")), (std::vector<double>{3, 4}));
+  EXPECT_EQ(numbers(got.at("b.next")), (std::vector<double>{6, 8}));
+}
+
+TEST_F(OnnxExportTest, LargeTensorsCanStandBesideTheModel) {
+  const TapeFile file = small("lenet");
+  const OnnxExport result = export_onnx(path(), file, {.external_data = true});
+  const std::vector<std::string> names = folder_.names();
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), (std::set<std::string>{"model.onnx", "model.onnx.data"}));
+  EXPECT_EQ(result.bytes, static_cast<std::int64_t>(fs::file_size(path()) + fs::file_size(path() + ".data")));
+  EXPECT_LT(fs::file_size(path()), 60000u);
+  const std::map<std::string, Tensor> wanted = run_once(file, file.inputs), got = run_once(import_onnx(path()).file, file.inputs);
+  for (const auto& [name, value] : wanted) EXPECT_EQ(difference(got.at(name), value, 1e-4, 1e-4), "") << name;
+}
+
+// ---- errors ----
+
+TEST_F(OnnxExportTest, FilesWithoutValuesAreRefused) {
+  EXPECT_EQ(refusal(path(), small("lenet", true)), "cannot export: the file has no values; record it without --abstract");
+  TapeFile file = small("lenet");
+  file.state.erase("fc1.weight");
+  EXPECT_EQ(refusal(path(), file), "cannot export: the file has no values of 'fc1.weight'; record it without --abstract");
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(OnnxExportTest, AllOpsWithoutCounterpartAreNamed) {
+  TapeFile file;
+  file.captured = parse(R"(graph g(%x: f32[2]) {
+  %a: f32[2] = lgamma(%x) [site="model.py:4"]
+  %b: f32[2] = lgamma(%a)
+  %c: f32[2] = erfinv(%b)
+  return y=%c
+})");
+  EXPECT_EQ(refusal(path(), file),
+            "cannot export: no counterpart of 'lgamma' (node 0, model.py:4: ONNX has no such function), 'erfinv' (node 2: ONNX "
+            "has no such function)");
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(OnnxExportTest, WhatCannotBeWrittenLeavesNothingBehind) {
+  const TapeFile file = small("lenet");
+  EXPECT_THROW(export_onnx(folder_.file("none/model.onnx"), file), FileError);
+  fs::create_directory(path());
+  EXPECT_THROW(export_onnx(path(), file, {.external_data = true}), FileError);
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"model.onnx"});
+  for (const FileCall failing : {FileCall::write, FileCall::rename}) {
+    for (int spared = 0; spared < 2; ++spared) {
+      int left = spared;
+      set_file_call_hook([&](FileCall call) { return call == failing && left-- <= 0 ? ENOSPC : 0; });
+      EXPECT_THROW(export_onnx(folder_.file("full.onnx"), file, {.external_data = true}), FileError);
+      set_file_call_hook({});
+      EXPECT_EQ(folder_.names(), std::vector<std::string>{"model.onnx"});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tapedeck
