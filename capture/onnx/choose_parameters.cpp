@@ -90,16 +90,21 @@ Look look_at(const TensorData& data) {
 }
 
 // A model that Tapedeck wrote says which initializers are state and of which role: "fc1.weight=parameter", one a line. Others
-// are constants.
+// are constants. Moments and counters are numbers that a step carries on: statistics.
 std::unordered_map<std::string, InitializerUse> stated_uses(const Model& model, const std::string& state) {
   std::unordered_map<std::string, InitializerUse> uses;
-  for (const TensorData& data : model.graph.initializers) uses[data.name] = InitializerUse::constant;
+  std::set<std::string> floating;
+  for (const TensorData& data : model.graph.initializers) {
+    uses[data.name] = InitializerUse::constant;
+    const auto dtype = dtype_of(data.element_type);
+    if (dtype && is_floating(*dtype)) floating.insert(data.name);
+  }
   for (std::size_t at = 0, end = 0; (end = state.find('\n', at)) != std::string::npos; at = end + 1) {
     const std::string line = state.substr(at, end - at);
     const std::size_t equals = line.rfind('=');
     const auto it = equals == std::string::npos ? uses.end() : uses.find(line.substr(0, equals));
     if (it == uses.end()) continue;
-    const bool learned = line.substr(equals + 1) == role_name(Role::parameter);
+    const bool learned = floating.count(it->first) > 0 && line.substr(equals + 1) == role_name(Role::parameter);
     it->second = learned ? InitializerUse::parameter : InitializerUse::statistic;
   }
   return uses;

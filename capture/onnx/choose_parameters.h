@@ -14,8 +14,9 @@ enum class InitializerUse { constant, parameter, statistic };
 // `patterns` with *, or empty: then an initializer is a parameter if it is floating, some node reads it where it could be
 // learned, all its elements are finite, and it is no number of a formula. Exporters give such numbers names of their own
 // ("val_7", "onnx::Add_3"): those are parameters only if they have several elements that are not all equal. The running
-// statistics of batch norms are statistics. By name; graphs inside nodes count, too. Throws UsageError for a pattern that
-// matches nothing, or that matches integers.
+// statistics of batch norms are statistics. A model that Tapedeck wrote says itself what is state (EXPORT_NOTES.md), and
+// without patterns that holds. By name; graphs inside nodes count, too. Throws UsageError for a pattern that matches nothing,
+// or that matches integers.
 std::unordered_map<std::string, InitializerUse> choose_parameters(const Model& model, const std::vector<std::string>& patterns);
 
 // Initializers of several elements that are all equal, and that more than one node reads where it could be learned. PyTorch's

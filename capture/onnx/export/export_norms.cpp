@@ -66,7 +66,7 @@ Terms batch_norm(N& n) {
   Term y = far * root_of(variance + n.attributes<BatchNormAttrs>().eps).apply("Reciprocal");
   if (n.count() > 1) y = y * reshaped(n[1], g.statistic);
   if (n.count() > 2) y = y + reshaped(n[2], g.statistic);
-  return {y, reshaped(mean, n.out(1).shape), reshaped(variance, n.out(2).shape)};
+  return {y, n.wants(1) ? reshaped(mean, n.out(1).shape) : Term(), n.wants(2) ? reshaped(variance, n.out(2).shape) : Term()};
 }
 
 Terms batch_norm_inference(N& n) {

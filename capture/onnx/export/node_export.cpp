@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace tapedeck::onnx {
@@ -34,6 +35,23 @@ void put_number(std::string& bytes, double value, DType dtype) {
     case DType::boolean:
       return put(bytes, static_cast<std::uint8_t>(value != 0));
   }
+}
+
+bool lists(std::string_view words, std::string_view word) {
+  return (" " + std::string(words) + " ").find(" " + std::string(word) + " ") != std::string::npos;
+}
+
+// The dtype in which ONNX of this version has an op for numbers of this dtype.
+DType computed_in(std::string_view op, DType dtype) {
+  constexpr std::string_view kNotInBf16 =
+      "Acos Acosh Asin Asinh Atan Atanh AveragePool Compress Conv ConvTranspose Cos Cosh Elu HardSigmoid HardSwish "
+      "InstanceNormalization MaxPool Mish NegativeLogLikelihoodLoss Round Selu Shrink Sin Sinh Softplus Softsign Tan TopK";
+  constexpr std::string_view kNotInU8 =
+      "CumSum Gemm MatMul Neg Pow ReduceL1 ReduceL2 ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare Relu";
+  constexpr std::string_view kNotInBool = "Less LessOrEqual Greater GreaterOrEqual Max Min ArgMax ArgMin";
+  if (dtype == DType::bf16 && lists(kNotInBf16, op)) return DType::f32;
+  if (dtype == DType::u8 && lists(kNotInU8, op)) return DType::i32;
+  return dtype == DType::boolean && lists(kNotInBool, op) ? DType::u8 : dtype;
 }
 
 }  // namespace
@@ -106,6 +124,8 @@ Term NodeExport::add(const char* op, const Terms& operands, DType result, const 
 
 Terms NodeExport::add_several(const char* op, const Terms& operands, const std::vector<DType>& results,
                               const Attributes& attributes) {
+  const DType own = operands.empty() ? DType::f32 : operands[0].dtype(), wide = computed_in(op, own);
+  if (own != wide) return add_wide(op, operands, results, attributes, own, wide);
   Node node;
   node.op = op;
   for (const Term& t : operands) node.inputs.push_back(t.name());
@@ -117,6 +137,19 @@ Terms NodeExport::add_several(const char* op, const Terms& operands, const std::
     terms.emplace_back(*this, node.outputs.back(), dtype);
   }
   nodes_.push_back(std::move(node));
+  return terms;
+}
+
+Terms NodeExport::add_wide(const char* op, Terms operands, std::vector<DType> results, const Attributes& attributes, DType own,
+                           DType wide) {
+  for (Term& t : operands)
+    if (!t.name().empty() && t.dtype() == own) t = t.as(wide);
+  const std::vector<DType> wanted = results;
+  const bool truth = own == DType::boolean && op[0] != 'M';  // comparisons give truth values whatever they compare
+  for (DType& d : results)
+    if (d == own && !truth) d = wide;
+  Terms terms = add_several(op, operands, results, attributes);
+  for (std::size_t i = 0; i < terms.size(); ++i) terms[i] = terms[i].as(wanted[i]);
   return terms;
 }
 

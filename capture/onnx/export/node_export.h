@@ -97,6 +97,10 @@ class NodeExport {
   void finish(const Terms& results);
 
  private:
+  // The same on operands of another dtype, where ONNX does not have the op for their own.
+  Terms add_wide(const char* op, Terms operands, std::vector<DType> results, const Attributes& attributes, DType own,
+                 DType wide);
+
   ModelBuilder& model_;
   const tapedeck::Node& node_;
   std::string op_;

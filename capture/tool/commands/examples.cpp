@@ -49,6 +49,7 @@ constexpr CommandExample kExamples[] = {
     {"opt", "tapedeck opt g.graph --pass cse,dead_code", "The graph behind two."},
     {"gradient", "tapedeck gradient g.graph --of %loss --wrt %w -o b.graph", "Forward and backward in one graph."},
     {"export", "tapedeck export dot c.tape -o c.dot", "For Graphviz: dot -Tsvg c.dot > c.svg."},
+    {"export", "tapedeck export onnx c.tape -o c.onnx", "The step as a model in the ONNX format, with its weights."},
     {"export", "tapedeck export jsonl p.tape --planned", "The planned graph, a JSON object for each node."},
     {"reduce", "tapedeck reduce g.graph --check '! grep -q exp {}'", "The smallest graph that has an exp."},
     {"models", "tapedeck models", "A table with parameters and sizes."},

@@ -40,7 +40,8 @@ std::vector<Option> table(ExportOptions& o) {
        .help = "The planned graph, with what is recomputed, instead of the captured one. A file without a plan is planned."},
       {.name = "--external-data",
        .to = &o.external_data,
-       .help = "onnx: the bytes of large tensors go into a file beside the model, FILE.data. Models of 2 GiB and more need it."},
+       .help =
+           "onnx: the bytes of large tensors go into a file beside the model, FILE.data. Models of 2 GiB and more need it."},
       {.name = "--output",
        .letter = 'o',
        .metavar = "FILE",
@@ -90,11 +91,9 @@ int run(const ExportOptions& options) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered =
-    register_command("export", CommandGroup::graphs, "Write a graph for Graphviz (dot), for scripts (jsonl), or as a model (onnx).",
-                     table, run,
-                     "tapedeck export dot c.tape | dot -Tsvg > c.svg\n"
-                     "tapedeck export onnx c.tape -o c.onnx");
+[[maybe_unused]] const bool registered = register_command(
+    "export", CommandGroup::graphs, "Write a graph for Graphviz (dot), for scripts (jsonl), or as a model (onnx).", table, run,
+    "tapedeck export dot c.tape | dot -Tsvg > c.svg");
 
 }  // namespace
 

@@ -82,7 +82,7 @@ const char* const kDropout = "cannot export: no counterpart of 'dropout' (node "
 TEST_F(OnnxExportTest, ModelsOfPytorchComputeTheSameAgain) {
   const std::set<std::string> random = {"mlp_dropout_train"};
   const std::set<std::string> other_graph = {
-      "bilstm", "bilstm_opset14",                     // slices of constants are parts of an op there, and computed at import here
+      "bilstm", "bilstm_opset14",  // slices of constants are parts of an op there, and computed at import here
       "mobilenet_like_train", "resnet_block_train",  // a batch norm of training is composed of several nodes
   };
   for (const std::string& name : models()) {
@@ -111,9 +111,9 @@ TEST_F(OnnxExportTest, ModelsOfPytorchComputeTheSameAgain) {
 // ---- steps of training ----
 
 TEST_F(OnnxExportTest, StepsOfTheZooComputeTheSame) {
-  const std::set<std::string> random = {"fcn8",         "gpt2",  "gru_seq2seq_attention", "lstm_lm", "lstm_lm_untied",
-                                        "mlp",          "vgg16", "mobilenet_v2",          "vgg19",   "squeezenet",
-                                        "transformer_encoder"};
+  const std::set<std::string> random = {
+      "fcn8",  "gpt2",       "gru_seq2seq_attention", "lstm_lm", "lstm_lm_untied", "mlp", "vgg16", "mobilenet_v2",
+      "vgg19", "squeezenet", "transformer_encoder"};
   // In these the last bit of the input moves the new state as much: what rounds otherwise grows from layer to layer.
   const std::map<std::string, double> deep = {{"resnet50", 1e-2}, {"resnet152", 1e-1}};
   for (const Model& model : all_models()) {
@@ -156,7 +156,8 @@ TEST_F(OnnxExportTest, EveryOpComputesTheSame) {
   testing::for_every_example([&](const testing::Example& e) {
     const TapeFile file = file_of_one_op(e);
     if (const std::string message = refusal(path(), file); !message.empty()) {
-      EXPECT_EQ(message.rfind(std::string("cannot export: no counterpart of '") + e.op->name + "' (node 0: ", 0), 0u) << message;
+      EXPECT_EQ(message.rfind(std::string("cannot export: no counterpart of '") + e.op->name + "' (node 0: ", 0), 0u)
+          << message;
       refused.insert(e.op->name);
       return;
     }
@@ -175,12 +176,26 @@ TEST_F(OnnxExportTest, EveryOpComputesTheSame) {
   });
   if (std::getenv("TAPEDECK_TEST_OP")) return;
   const std::set<std::string> wanted_refused = {
-      "uniform", "normal", "trunc_normal", "randint", "randperm", "bernoulli", "multinomial", "dropout", "alpha_dropout",
-      "fold_in",                                                                  // random numbers
-      "erfinv", "lgamma", "digamma", "polygamma", "ctc_loss", "ctc_loss_grad",  // ONNX has no such function
-      "left_shift", "right_shift",                                                // of signed integers
-      "nonzero",                                                                  // of no dimension
-      "adaptive_max_pool2d_index",                                                // windows of different sizes
+      "uniform",
+      "normal",
+      "trunc_normal",
+      "randint",
+      "randperm",
+      "bernoulli",
+      "multinomial",
+      "dropout",
+      "alpha_dropout",
+      "fold_in",  // random numbers
+      "erfinv",
+      "lgamma",
+      "digamma",
+      "polygamma",
+      "ctc_loss",
+      "ctc_loss_grad",  // ONNX has no such function
+      "left_shift",
+      "right_shift",                // of signed integers
+      "nonzero",                    // of no dimension
+      "adaptive_max_pool2d_index",  // windows of different sizes
   };
   EXPECT_EQ(refused, wanted_refused);
   // The importer knows the size of a result from shapes alone, and the places of maxima in images only.
@@ -188,7 +203,7 @@ TEST_F(OnnxExportTest, EveryOpComputesTheSame) {
 }
 
 TEST_F(OnnxExportTest, TheTableHasEveryOp) {
-  for (const Op* op : all_ops()) 
+  for (const Op* op : all_ops())
     EXPECT_TRUE(testing::of_a_test(*op) || op == find_op("constant") || onnx::find_export(op->name) != nullptr) << op->name;
 }
 
@@ -269,7 +284,8 @@ TEST_F(OnnxExportTest, LargeTensorsCanStandBesideTheModel) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), (std::set<std::string>{"model.onnx", "model.onnx.data"}));
   EXPECT_EQ(result.bytes, static_cast<std::int64_t>(fs::file_size(path()) + fs::file_size(path() + ".data")));
   EXPECT_LT(fs::file_size(path()), 60000u);
-  const std::map<std::string, Tensor> wanted = run_once(file, file.inputs), got = run_once(import_onnx(path()).file, file.inputs);
+  const std::map<std::string, Tensor> wanted = run_once(file, file.inputs),
+                                      got = run_once(import_onnx(path()).file, file.inputs);
   for (const auto& [name, value] : wanted) EXPECT_EQ(difference(got.at(name), value, 1e-4, 1e-4), "") << name;
 }
 

@@ -57,7 +57,7 @@ P
 expect 0 export dot a.tape --json; answered '"schema": "tapedeck.export/1"'; answered '"text": "digraph'
 expect 0 export dot a.tape -o a.dot --json; answered '"file": "a.dot"'; grep -q cylinder a.dot || fail "no state in a.dot"
 if command -v dot > /dev/null; then dot -Tsvg a.dot > a.svg || fail "dot does not read it"; rm -f a.svg; fi
-expect 2 export svg a.tape; said "'svg' is not one of dot, jsonl"; expect 3 export dot missing.tape; expect 2 export dot one.graph -o one.graph; said 'it would overwrite'
+expect 2 export svg a.tape; said "'svg' is not one of dot, jsonl, onnx"; expect 3 export dot missing.tape; expect 2 export dot one.graph -o one.graph; said 'it would overwrite'
 
 # info: figures of the graph.
 expect 0 info a.tape; for word in 'parameters: 33,178 in 30 tensors' 'phases: forward ' 'flops: ' 'conv2d  ' 'dims: none' 'versions: tapedeck '; do answered "$word"; done

@@ -82,7 +82,7 @@ complete_words plan -o one; offers one.tape
 complete_words record re; offers resnet152
 complete_words opt one.tape --pass cs; offers cse
 complete_words import ''; offers graph; offers simrd; complete_words import graph one; offers one.tape
-complete_words export ''; offers dot; offers jsonl; complete_words export dot one; offers one.tape; complete_words compare one.tape one; offers one.tape
+complete_words export ''; offers dot; offers jsonl; offers onnx; complete_words export dot one; offers one.tape; complete_words compare one.tape one; offers one.tape
 complete_words replay one.tape -o one; offers one.tape; complete_words replay one.tape --phase b; [ "$(cat offers)" = backward ] || fail "--phase b is completed to $(cat offers)"
 complete_words run one; offers one.tape; complete_words run --vi; [ "$(cat offers)" = --view ] || fail "--vi is completed to $(cat offers)"
 complete_words completions ''; offers fish
