@@ -9,8 +9,8 @@ namespace {
 
 std::unordered_map<std::string_view, ExportOp> table() {
   std::unordered_map<std::string_view, ExportOp> all;
-  for (auto* family : {element_exports, activation_exports, shape_exports, index_exports, reduce_exports, window_exports,
-                       norm_exports, update_exports, refused_exports})
+  for (auto* family : {element_exports, activation_exports, shape_exports, index_exports, reduce_exports, convolution_exports,
+                       pool_exports, norm_exports, update_exports, refused_exports})
     for (const ExportOp& op : family()) all.emplace(op.name, op);
   return all;
 }
