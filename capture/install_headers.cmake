@@ -17,7 +17,7 @@ list(APPEND listed
   capture/replay/eager_difference.h capture/replay/tensor_difference.h)
 
 # Programs that plan graphs and traces of other programs.
-list(APPEND listed capture/import/graph_json.h capture/import/simrd.h capture/onnx/import_onnx.h)
+list(APPEND listed capture/import/graph_json.h capture/import/simrd.h capture/onnx/import_onnx.h capture/onnx/export_onnx.h)
 
 # Programs that save where a thread stands in its random stream, without save_state().
 list(APPEND listed engine/eager/random_position.h)

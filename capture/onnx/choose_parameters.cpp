@@ -90,12 +90,12 @@ Look look_at(const TensorData& data) {
 }
 
 // A model that Tapedeck wrote says which initializers are state and of which role: "fc1.weight=parameter", one a line. Others
-// are constants. Moments and counters are numbers that a step carries on: statistics.
-std::unordered_map<std::string, InitializerUse> stated_uses(const Model& model, const std::string& state) {
-  std::unordered_map<std::string, InitializerUse> uses;
+// are constants.
+std::unordered_map<std::string, Role> stated_uses(const Model& model, const std::string& state) {
+  std::unordered_map<std::string, Role> uses;
   std::set<std::string> floating;
   for (const TensorData& data : model.graph.initializers) {
-    uses[data.name] = InitializerUse::constant;
+    uses[data.name] = Role::none;
     const auto dtype = dtype_of(data.element_type);
     if (dtype && is_floating(*dtype)) floating.insert(data.name);
   }
@@ -104,8 +104,9 @@ std::unordered_map<std::string, InitializerUse> stated_uses(const Model& model, 
     const std::size_t equals = line.rfind('=');
     const auto it = equals == std::string::npos ? uses.end() : uses.find(line.substr(0, equals));
     if (it == uses.end()) continue;
-    const bool learned = floating.count(it->first) > 0 && line.substr(equals + 1) == role_name(Role::parameter);
-    it->second = learned ? InitializerUse::parameter : InitializerUse::statistic;
+    for (const Role role : {Role::parameter, Role::moment, Role::statistic, Role::counter, Role::rng})
+      if (line.substr(equals + 1) == role_name(role) && (role != Role::parameter || floating.count(it->first) > 0))
+        it->second = role;
   }
   return uses;
 }
@@ -136,12 +137,11 @@ Readers readers_of(const Model& model) {
 
 }  // namespace
 
-std::unordered_map<std::string, InitializerUse> choose_parameters(const Model& model,
-                                                                  const std::vector<std::string>& patterns) {
+std::unordered_map<std::string, Role> choose_parameters(const Model& model, const std::vector<std::string>& patterns) {
   const auto stated = model.metadata.find("tapedeck.state");
   if (patterns.empty() && stated != model.metadata.end()) return stated_uses(model, stated->second);
   const Readers readers = readers_of(model);
-  std::unordered_map<std::string, InitializerUse> uses;
+  std::unordered_map<std::string, Role> uses;
   std::vector<bool> matched(patterns.size());
   for (const TensorData& data : model.graph.initializers) {
     const Look look = look_at(data);
@@ -157,7 +157,7 @@ std::unordered_map<std::string, InitializerUse> choose_parameters(const Model& m
       parameter = look.floating && look.finite && readers.learned.count(data.name) > 0 &&
                   (!is_made_up(data.name) || (look.several && look.differs));
     const bool statistic = look.floating && readers.statistics.count(data.name) > 0;
-    uses[data.name] = parameter ? InitializerUse::parameter : statistic ? InitializerUse::statistic : InitializerUse::constant;
+    uses[data.name] = parameter ? Role::parameter : statistic ? Role::statistic : Role::none;
   }
   for (std::size_t i = 0; i < patterns.size(); ++i)
     if (!matched[i]) throw UsageError(fmt::format("no initializer of the model matches '{}'", patterns[i]));

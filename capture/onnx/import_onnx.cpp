@@ -65,8 +65,8 @@ class ModelImport {
       interpreter.run(scope_, Interpreter::Pass::find_known);
       require_outputs(interpreter);
     }
-    const Captured captured = options_.train ? record_step(interpreter) : record_model(interpreter);
-    return finish(captured);
+    Captured captured = options_.train ? record_step(interpreter) : record_model(interpreter);
+    return finish(std::move(captured));
   }
 
  private:
@@ -90,11 +90,11 @@ class ModelImport {
     for (TensorData& data : model_.graph.initializers) {
       if (!seen.insert(data.name).second)
         throw ParseError(fmt::format("{}: it has the initializer '{}' twice", state_.path, data.name));
-      const InitializerUse use = uses_.at(data.name);
-      const bool is_state = use != InitializerUse::constant;
+      const Role role = uses_.at(data.name);
+      const bool is_state = role != Role::none;
       Weight w;
       w.name = data.name;
-      w.use = use;
+      w.role = role;
       w.type = type_of(data);
       if (!is_state || !options_.abstract)
         w.data = data.external.empty() ? tensor_of(data, state_.path) : read_external(data, state_.path);
@@ -178,13 +178,13 @@ class ModelImport {
     parameters_.clear();
     for (const auto& [name, value] : fixed_) scope_.values[name] = value;
     for (Weight& w : weights_) {
-      if (w.use == InitializerUse::constant) {
+      if (w.role == Role::none) {
         scope_.values[w.name] = w.known;
         continue;
       }
       w.recorded = abstract_tensor(w.type);
-      w.recorded.name(w.graph_name).role(w.use == InitializerUse::parameter ? Role::parameter : Role::statistic);
-      if (w.use == InitializerUse::parameter && options_.train) {
+      w.recorded.name(w.graph_name).role(w.role);
+      if (w.role == Role::parameter && options_.train) {
         w.recorded.requires_grad(true);
         parameters_.push_back(w.recorded);
       }
@@ -265,7 +265,7 @@ class ModelImport {
     if (!options_.parameters.empty()) return;
     std::vector<std::string> names;
     for (const Weight& w : weights_)
-      if (w.use == InitializerUse::constant && is_floating(w.type.dtype) && w.type.numel() > 1) names.push_back(w.name);
+      if (w.role == Role::none && is_floating(w.type.dtype) && w.type.numel() > 1) names.push_back(w.name);
     if (names.empty()) return;
     const std::size_t all = names.size(), shown = std::min<std::size_t>(all, 3);
     names.resize(shown);
@@ -290,7 +290,8 @@ class ModelImport {
 
   // ---- the result ----
 
-  OnnxImport finish(const Captured& captured) {
+  OnnxImport finish(Captured captured) {
+    restore_updates(captured);
     OnnxImport result;
     result.file = tape_of(captured, metadata());
     for (std::size_t i = 0; i < captured.state.size(); ++i) {
@@ -299,7 +300,7 @@ class ModelImport {
       const auto w = std::find_if(weights_.begin(), weights_.end(), [&](const Weight& each) {
         return each.recorded.defined() && each.recorded.impl() == state.impl();
       });
-      if (w != weights_.end() && w->use == InitializerUse::parameter) result.parameters.push_back({name, w->name, w->type});
+      if (w != weights_.end() && w->role == Role::parameter) result.parameters.push_back({name, w->name, w->type});
       if (options_.abstract) continue;
       if (w != weights_.end())
         result.file.state[name] = std::move(w->data);
@@ -311,6 +312,51 @@ class ModelImport {
     result.producer = model_.producer;
     result.notes = std::move(state_.notes);
     return result;
+  }
+
+  // A model that Tapedeck wrote says which outputs are the new values of which state: "fc1.weight=fc1.weight.next", one a line.
+  void restore_updates(Captured& captured) const {
+    const auto stated = model_.metadata.find("tapedeck.updates");
+    if (options_.train || stated == model_.metadata.end()) return;
+    tapedeck::Graph& graph = captured.graph;
+    std::vector<bool> goes(graph.outputs.size());
+    for (std::size_t at = 0, end = 0; (end = stated->second.find('\n', at)) != std::string::npos; at = end + 1) {
+      const std::string line = stated->second.substr(at, end - at);
+      const std::size_t equals = line.rfind('=');
+      if (equals == std::string::npos) continue;
+      const ValueId state = state_of(captured, line.substr(0, equals));
+      const std::size_t output = output_of(line.substr(equals + 1));
+      if (state == kNone || output >= graph.outputs.size() || goes[output]) continue;
+      const ValueId value = graph.outputs[output];
+      const auto type = [&](ValueId v) { return graph.values[static_cast<std::size_t>(v)].type; };
+      const bool updated =
+          std::any_of(graph.updates.begin(), graph.updates.end(), [&](const Update& u) { return u.state == state; });
+      if (type(state) != type(value) || updated) continue;
+      graph.updates.push_back({state, value});
+      goes[output] = true;
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < goes.size(); ++i) {
+      if (goes[i]) continue;
+      graph.outputs[kept] = graph.outputs[i];
+      graph.output_names[kept++] = graph.output_names[i];
+    }
+    graph.outputs.resize(kept);
+    graph.output_names.resize(kept);
+  }
+
+  ValueId state_of(const Captured& captured, const std::string& initializer) const {
+    for (const Weight& w : weights_)
+      for (std::size_t i = 0; w.name == initializer && i < captured.state.size(); ++i)
+        if (w.recorded.defined() && w.recorded.impl() == captured.state[i].impl())
+          return captured.graph.n_inputs + static_cast<ValueId>(i);
+    return kNone;
+  }
+
+  std::size_t output_of(const std::string& name) const {
+    std::size_t i = 0;
+    while (i < model_.graph.outputs.size() && model_.graph.outputs[i].name != name) ++i;
+    return i;
   }
 
   static Tensor zeros_of(const Type& type) {
@@ -329,7 +375,7 @@ class ModelImport {
 
   struct Weight {
     std::string name, graph_name;
-    InitializerUse use = InitializerUse::constant;
+    Role role = Role::none;
     Type type;
     Tensor data;      // undefined: an abstract import has none
     Operand known;    // of a constant
@@ -340,8 +386,8 @@ class ModelImport {
   Model model_;
   ImportState state_;
   std::int64_t opset_ = 0;
-  std::unordered_map<std::string, InitializerUse> uses_;
-  std::vector<std::string> joined_;  // by the exporter
+  std::unordered_map<std::string, Role> uses_;  // none: a constant
+  std::vector<std::string> joined_;             // by the exporter
   std::vector<Weight> weights_;
   std::vector<const ValueInfo*> inputs_;
   std::vector<Type> types_;                             // of the inputs

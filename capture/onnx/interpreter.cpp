@@ -1,6 +1,7 @@
 #include <tapedeck/capture/onnx/interpreter.h>
 
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -29,6 +30,15 @@ std::int64_t bytes_of(const Tensors& tensors) {
   for (const Tensor& t : tensors)
     if (t.defined()) bytes += t.bytes();
   return bytes;
+}
+
+// A model that Tapedeck wrote says in which phase of a step a node is.
+Phase phase_of(const Node& node, Phase otherwise) {
+  const auto it = node.metadata.find("tapedeck.phase");
+  if (it == node.metadata.end()) return otherwise;
+  for (const Phase phase : {Phase::backward, Phase::update})
+    if (it->second == phase_name(phase)) return phase;
+  return otherwise;
 }
 
 }  // namespace
@@ -120,6 +130,7 @@ void Interpreter::run_node(Scope& scope, const Node& node, std::int64_t number) 
   }
   const Site site = site_of(node, number);
   const std::string path = module_path(node);
+  const Scoped<Phase> phase(thread_state().phase, phase_of(node, thread_state().phase));
   std::optional<PathScope> in_module;
   if (!path.empty()) in_module.emplace(path);
   try {

@@ -111,26 +111,24 @@ TEST_F(OnnxExportTest, ModelsOfPytorchComputeTheSameAgain) {
 // ---- steps of training ----
 
 TEST_F(OnnxExportTest, StepsOfTheZooComputeTheSame) {
-  const std::set<std::string> random = {
-      "fcn8",  "gpt2",       "gru_seq2seq_attention", "lstm_lm", "lstm_lm_untied", "mlp", "vgg16", "mobilenet_v2",
-      "vgg19", "squeezenet", "transformer_encoder"};
-  // In these the last bit of the input moves the new state as much: what rounds otherwise grows from layer to layer.
-  const std::map<std::string, double> deep = {{"resnet50", 1e-2}, {"resnet152", 1e-1}};
-  for (const Model& model : all_models()) {
-    SCOPED_TRACE(model.name);
-    const double error = deep.count(model.name) > 0 ? deep.at(model.name) : 1e-4;
+  // Models of each kind: all those without dropout do, but the deep ones take seconds, and round too differently for a bound.
+  for (const char* name : {"lenet", "cnn", "resnet18", "mobilenet_v1", "mlp_attention", "rnn_cell"}) {
+    SCOPED_TRACE(name);
+    constexpr double error = 1e-4;
+    const Model& model = *find_model(name);
     const TapeFile file = tape_of(record_model(model, small_options(model)));
-    if (random.count(model.name) > 0) {
-      EXPECT_EQ(refusal(path(), file).rfind(kDropout, 0), 0u);
-      continue;
-    }
     const TapeFile again = exported_and_imported(file);
     const std::map<std::string, Tensor> wanted = run_once(file, file.inputs), got = run_once(again, file.inputs);
-    for (const auto& [name, value] : wanted) {
-      ASSERT_TRUE(got.count(name)) << name;
-      EXPECT_EQ(difference(got.at(name), value, error, error), "") << name;
+    for (const auto& [output, value] : wanted) {
+      ASSERT_TRUE(got.count(output)) << output;
+      EXPECT_EQ(difference(got.at(output), value, error, error), "") << output;
     }
   }
+}
+
+TEST_F(OnnxExportTest, AStepWithDropoutIsRefused) {
+  const Model& model = *find_model("mlp");
+  EXPECT_EQ(refusal(path(), tape_of(record_model(model, small_options(model)))).rfind(kDropout, 0), 0u);
 }
 
 // ---- one op ----

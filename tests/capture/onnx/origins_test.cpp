@@ -49,22 +49,21 @@ TEST(OnnxParameters, AreWeightsAndNoNumbersOfFormulas) {
   const auto uses = [](const std::string& model, const std::vector<std::string>& patterns = {}) {
     return onnx::choose_parameters(onnx::read_model(onnx_models() + "/" + model + "/model.onnx"), patterns);
   };
-  using onnx::InitializerUse;
   const auto transformer = uses("transformer");
-  EXPECT_EQ(transformer.at("norm1.weight"), InitializerUse::parameter);
+  EXPECT_EQ(transformer.at("norm1.weight"), Role::parameter);
   int made_up = 0;
   for (const auto& [name, use] : transformer)
-    if (name.starts_with("val_") && use == InitializerUse::parameter) ++made_up;  // the weights that the exporter transposed
+    if (name.starts_with("val_") && use == Role::parameter) ++made_up;  // the weights that the exporter transposed
   EXPECT_GT(made_up, 3);
-  EXPECT_EQ(transformer.at("val_26"), InitializerUse::constant);  // the divisor of the scores
+  EXPECT_EQ(transformer.at("val_26"), Role::none);  // the divisor of the scores
   const auto unet = uses("unet");
-  EXPECT_EQ(unet.at("val_92"), InitializerUse::constant);  // the scales of a resize
+  EXPECT_EQ(unet.at("val_92"), Role::none);  // the scales of a resize
   const auto trained = uses("resnet_block_train");
-  EXPECT_EQ(trained.at("bn.running_mean"), InitializerUse::statistic);
-  EXPECT_EQ(trained.at("bn.weight"), InitializerUse::parameter);
+  EXPECT_EQ(trained.at("bn.running_mean"), Role::statistic);
+  EXPECT_EQ(trained.at("bn.weight"), Role::parameter);
   const auto chosen = uses("resnet_block_train", {"fc.*"});
-  EXPECT_EQ(chosen.at("fc.weight"), InitializerUse::parameter);
-  EXPECT_EQ(chosen.at("conv.weight"), InitializerUse::constant);
+  EXPECT_EQ(chosen.at("fc.weight"), Role::parameter);
+  EXPECT_EQ(chosen.at("conv.weight"), Role::none);
 }
 
 }  // namespace
