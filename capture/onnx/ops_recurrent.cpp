@@ -14,7 +14,8 @@ constexpr std::int64_t kMostSteps = 1 << 13;
 
 // The weights of one direction, for products from the left: [in, gates hidden] and [hidden, gates hidden].
 struct Weights {
-  Tensor input, state, input_bias, state_bias;  // the biases are undefined where there are none
+  Tensor input, state;
+  Tensor input_bias = {}, state_bias = {}, peepholes = {};  // undefined where there are none
 };
 
 struct Layer {
@@ -38,7 +39,6 @@ Layer layer_of(const NodeCall& n, std::int64_t gates) {
             "the sizes of x, W and R do not fit");
   n.require(!n.has("clip"), "clipped cells are not supported");
   if (n.has(4)) {
-    n.require(n.is_known(4), "sequences of lengths that only a run knows are not supported");
     for (std::int64_t length : n.integers(4))
       n.require(length == layer.x.size(0), "sequences that end before the last step are not supported");
   }
@@ -69,7 +69,8 @@ Weights weights_of(const NodeCall& n, const Layer& layer, std::int64_t direction
   const auto matrix = [&](std::size_t operand) {
     return transpose_last(n.arg(with_gates(n, of_direction(n, n[operand], direction), layer.hidden, order)));
   };
-  Weights w{matrix(1), matrix(2), {}, {}};
+  Weights w{matrix(1), matrix(2)};
+  if (n.has(7)) w.peepholes = of_direction(n, n[7], direction);
   if (!n.has(3)) return w;
   n.require(n[3].rank() == 2 && n[3].size(1) == 2 * gates * layer.hidden, "the size of B does not fit");
   const Tensor both = of_direction(n, n[3], direction);
@@ -142,11 +143,31 @@ Tensors run_layer(const NodeCall& n, const Layer& layer, const Plan& plan, const
   return results;
 }
 
+// A cell whose gates read the state c, too: P [directions, 3 hidden] in the order i o f, of which o reads the new c.
+LstmState peephole_cell(const NodeCall& n, const Tensor& gates, const Tensor& c, const Tensor& peepholes) {
+  const std::int64_t hidden = c.size(1);
+  const auto gate = [&](std::int64_t i) { return slice_along(n.arg(gates), 1, i * hidden, (i + 1) * hidden); };
+  const auto seen = [&](std::int64_t i, const Tensor& state) {
+    return mul(n.arg(slice_along(n.arg(peepholes), 0, i * hidden, (i + 1) * hidden)), state);
+  };
+  const Tensor in = sigmoid(add(n.arg(gate(0)), seen(0, c))), forget = sigmoid(add(n.arg(gate(1)), seen(2, c)));
+  const Tensor next = add(n.arg(mul(n.arg(forget), c)), mul(n.arg(in), tanh(n.arg(gate(2)))));
+  const Tensor out = sigmoid(add(n.arg(gate(3)), seen(1, next)));
+  return {mul(n.arg(out), tanh(n.arg(next))), next};
+}
+
 Tensors lstm(NodeCall& n) {
   require_activations(n, {"Sigmoid", "Tanh", "Tanh"});
-  n.require(!n.has(7), "peepholes are not supported");
   n.require(!n.flag("input_forget"), "coupled gates are not supported");
-  return run_layer(n, layer_of(n, 4), {{0, 2, 3, 1}, 2}, [&](const Weights& w, const Tensor& product, const Tensors& state) {
+  const Layer layer = layer_of(n, 4);
+  n.require(!n.has(7) || (n[7].rank() == 2 && n[7].size(0) == layer.directions && n[7].size(1) == 3 * layer.hidden),
+            "the size of P does not fit");
+  return run_layer(n, layer, {{0, 2, 3, 1}, 2}, [&](const Weights& w, const Tensor& product, const Tensors& state) {
+    if (w.peepholes.defined()) {
+      const Tensor gates = add(n.arg(product), matmul(n.arg(state[0]), w.state));
+      const LstmState next = peephole_cell(n, gates, state[1], w.peepholes);
+      return Tensors{next.h, next.c};
+    }
     const LstmState next = lstm_cell(n.arg(add(n.arg(product), matmul(n.arg(state[0]), w.state))), state[1]);
     return Tensors{next.h, next.c};
   });
