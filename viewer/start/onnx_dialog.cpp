@@ -13,14 +13,23 @@
 
 namespace tapedeck::viewer {
 
+namespace {
+
+constexpr int kLetters = 60;   // in a line
+constexpr int kUsualSize = 8;  // of what the model leaves open
+
+}  // namespace
+
 OnnxDialog::OnnxDialog(const std::string& path, const OnnxFacts& facts, QWidget* parent) : QDialog(parent), path_(path) {
   setObjectName(QStringLiteral("onnx"));
   setWindowTitle(QStringLiteral("Import a model"));
   setAttribute(Qt::WA_DeleteOnClose);
+  setMinimumWidth(kLetters * fontMetrics().averageCharWidth());
   auto* form = new QFormLayout(this);
   for (const std::string& name : facts.open_sizes) {
     auto* field = new QSpinBox;
     field->setRange(1, 1 << 20);
+    field->setValue(kUsualSize);
     field->setToolTip(tooltip_of("The model leaves this size open."));
     sizes_[name] = field;
     auto* label = new QLabel(QString::fromStdString(name));
