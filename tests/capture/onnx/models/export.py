@@ -403,6 +403,37 @@ def match(name, value, initializers):
     return None, None
 
 
+def packed_lstm(module, prefix, of):
+    """The parameters of an LSTM as ONNX packs them: the directions stacked, the gates in the order i o f c, the biases joined."""
+    hidden = module.hidden_size
+
+    def turned(rows):  # PyTorch: i f g o
+        i, f, g, o = np.split(rows, 4)
+        return np.concatenate([i, o, f, g])
+
+    directions = ["", "_reverse"] if module.bidirectional else [""]
+    w = [turned(of(getattr(module, f"weight_ih_l0{d}"))) for d in directions]
+    r = [turned(of(getattr(module, f"weight_hh_l0{d}"))) for d in directions]
+    b = [np.concatenate([turned(of(getattr(module, f"bias_{kind}_l0{d}"))) for kind in ("ih", "hh")]) for d in directions]
+    assert w[0].shape[0] == 4 * hidden
+    return {prefix + ".W": np.stack(w), prefix + ".R": np.stack(r), prefix + ".B": np.stack(b)}
+
+
+def parameters_of(model):
+    """(name, value, gradient) of each parameter; those of an LSTM as they are packed."""
+    packed = set()
+    for prefix, module in model.named_modules():
+        if isinstance(module, torch.nn.LSTM):
+            values = packed_lstm(module, prefix, lambda p: p.detach().numpy())
+            gradients = packed_lstm(module, prefix, lambda p: p.grad.numpy())
+            packed.update(f"{prefix}.{name}" for name, _ in module.named_parameters())
+            for name, value in values.items():
+                yield name, value, gradients[name]
+    for name, p in model.named_parameters():
+        if name not in packed:
+            yield name, p.detach().numpy(), p.grad.numpy()
+
+
 def check_gradient(model, feeds, kind, target, name, gradient):
     """Moves one initializer along its gradient in the exported file; the loss must change as the gradient says."""
     losses = []
@@ -483,12 +514,11 @@ def export(c):
         write(folder / "training/loss.pb", loss.detach().numpy(), "loss")
         (folder / "training/loss.txt").write_text(c.loss + "\n")
         slopes = [0.0]
-        for name, p in run.named_parameters():
-            found, how = match(name, p.detach().numpy(), initializers)
+        for name, value, gradient in parameters_of(run):
+            found, how = match(name, value, initializers)
             if found is None:
                 result["skipped"].append(name)
                 continue
-            gradient = p.grad.numpy()
             if how == "transposed":
                 gradient = np.ascontiguousarray(gradient.T)
             gradient = gradient.reshape(initializers[found].shape)
