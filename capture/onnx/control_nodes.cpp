@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tapedeck::onnx {
 
 namespace {
@@ -18,6 +20,11 @@ const Attribute* graph_attribute(const Node& node, const std::string& name) {
 }
 
 constexpr std::int64_t kMostTrips = std::int64_t{1} << 40;
+
+Operand true_condition() {
+  static constexpr bool kYes = true;
+  return {known_tensor({DType::boolean, {}}, &kYes), &kYes};
+}
 
 }  // namespace
 
@@ -113,11 +120,14 @@ Interpreter::LoopNode Interpreter::loop_of(const Scope& scope, const Node& node)
   loop.trips = operand(scope, node, 0);
   if (loop.trips != nullptr && loop.trips->is_known()) {
     loop.most = only_integer(node, *loop.trips);
-    if (loop.most < 0 || loop.most > kMostTrips) fail(node, fmt::format("{} trips are not possible", loop.most));
+    loop.most = std::max<std::int64_t>(loop.most, 0);
+    if (loop.most > kMostTrips) {  // how exporters write a loop without a bound
+      loop.trips = nullptr;
+      loop.most = -1;
+    }
   }
-  static constexpr bool kYes = true;
   const Operand* condition = operand(scope, node, 1);
-  loop.start = condition == nullptr ? Operand{known_tensor({DType::boolean, {}}, &kYes), &kYes} : *condition;
+  loop.start = condition == nullptr ? true_condition() : *condition;
   for (std::size_t i = 2; i < node.inputs.size(); ++i) {
     const Operand* o = operand(scope, node, i);
     if (o == nullptr) fail(node, "a carried value is missing");
@@ -126,24 +136,17 @@ Interpreter::LoopNode Interpreter::loop_of(const Scope& scope, const Node& node)
   return loop;
 }
 
-// Finds what is known in the body. If the first condition is true, and a true one gives a true one, then all are true.
+// Finds what is known in the body. It only runs while its condition is true; if that gives a true one, the loop ends by its
+// number of trips alone.
 Tensors Interpreter::find_known_in_body(Scope& scope, const Node& node, const LoopNode& loop) {
-  std::vector<Operand> inputs = {{abstract_tensor({DType::i64, {}})}, {abstract_tensor({DType::boolean, {}})}};
+  std::vector<Operand> inputs = {{abstract_tensor({DType::i64, {}})}, true_condition()};
   for (const Tensor& t : loop.carried) inputs.push_back({abstract_tensor(t.type())});
+  Scope& body = inner_scope(scope, node, "body");
+  const Tensors made = run_inner(body, inputs);
+  const Operand& next = value(body, body.graph->outputs[0].name);
   const bool begins_true = loop.start.is_known() && only_integer(node, loop.start) != 0;
-  if (begins_true) {
-    inputs[1] = loop.start;
-    Scope& body = inner_scope(scope, node, "body");
-    const Tensors made = run_inner(body, inputs);
-    const Operand& next = value(body, body.graph->outputs[0].name);
-    if (next.is_known() && only_integer(node, next) != 0) {
-      always_true_.insert(&node);
-      return made;
-    }
-    scope.inner.erase({&node, "body"});  // what was found holds for the first trip only
-    inputs[1] = {abstract_tensor({DType::boolean, {}})};
-  }
-  return run_inner(inner_scope(scope, node, "body"), inputs);
+  if (begins_true && next.is_known() && only_integer(node, next) != 0) always_true_.insert(&node);
+  return made;
 }
 
 Tensor Interpreter::stacked_type(const Node& node, std::int64_t trips, const Tensor& slice) const {
@@ -164,7 +167,7 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
     const Tensors made = find_known_in_body(scope, node, loop);
     Tensors results;
     for (std::size_t i = 1; i < made.size(); ++i) {
-      if (i > n && loop.most < 0)
+      if (i > n && (loop.most < 0 || always_true_.count(&node) == 0))
         fail(node, "the number of trips makes the size of a result, and it is known only when the model runs");
       results.push_back(i <= n ? abstract_tensor(made[i].type()) : stacked_type(node, loop.most, made[i]));
     }
@@ -180,7 +183,7 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
   const std::size_t own = carried.size();
   carried.insert(carried.end(), loop.carried.begin(), loop.carried.end());
   const auto trip = [&](const Tensors& now) {
-    std::vector<Operand> inputs = {{now[0]}, goes_on ? loop.start : Operand{now[1]}};
+    std::vector<Operand> inputs = {{now[0]}, true_condition()};
     for (std::size_t i = own; i < own + n; ++i) inputs.push_back({now[i]});
     const Tensors made = run_inner(inner_scope(scope, node, "body"), inputs);
     Tensors next = {add(at(now[0]), std::int64_t{1})};

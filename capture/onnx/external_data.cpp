@@ -1,6 +1,5 @@
 #include <tapedeck/capture/onnx/external_data.h>
 
-#include <tapedeck/capture/onnx/node_call.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -13,7 +12,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 namespace tapedeck::onnx {
@@ -58,8 +56,8 @@ class ExternalFile {
       throw FileError(path_ + ": it is no regular file");
     }
     const fs::path opened = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd_), error);
-    const std::string inside = folder.string() + "/";
-    if (!error && !opened.string().starts_with(inside)) {
+    const std::string inside = folder == folder.root_path() ? folder.string() : folder.string() + "/";
+    if (error || !opened.string().starts_with(inside)) {
       close(fd_);
       refuse();
     }
@@ -91,11 +89,7 @@ class ExternalFile {
 
 }  // namespace
 
-Tensor read_external(const TensorData& data, const std::string& model_path) {
-  const std::optional<DType> dtype = dtype_of(data.element_type);
-  if (!dtype || data.sizes.size() > static_cast<std::size_t>(kMaxRank))
-    return tensor_of(data, model_path);  // says what is wrong
-  const Type type{*dtype, Shape(std::span<const std::int64_t>(data.sizes))};
+Tensor read_external(const TensorData& data, const Type& type, const std::string& model_path) {
   const std::int64_t offset = number_of(data, "offset", 0, model_path);
   const std::int64_t length = number_of(data, "length", type.bytes(), model_path);
   if (length != type.bytes())
@@ -106,7 +100,10 @@ Tensor read_external(const TensorData& data, const std::string& model_path) {
     throw FileError(fmt::format("{}: it is too short for tensor '{}'", file.path(), data.name));
   const AbstractMode concrete(false);
   Tensor tensor = empty(type);
-  file.read(tensor.mutable_data(), offset, length);
+  auto* bytes = static_cast<unsigned char*>(tensor.mutable_data());
+  file.read(bytes, offset, length);
+  if (type.dtype == DType::boolean)
+    for (std::int64_t i = 0; i < length; ++i) bytes[i] = bytes[i] != 0;
   return tensor;
 }
 

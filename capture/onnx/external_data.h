@@ -11,6 +11,6 @@ namespace tapedeck::onnx {
 // Reads the bytes of a tensor with external data. The file must lie in the folder of the model or below it: a location that is
 // absolute, or that leads out of the folder by ".." or by a link, is a ParseError. FileError if the file cannot be read or is
 // too short.
-Tensor read_external(const TensorData& data, const std::string& model_path);
+Tensor read_external(const TensorData& data, const Type& type, const std::string& model_path);
 
 }  // namespace tapedeck::onnx

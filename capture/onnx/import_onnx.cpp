@@ -2,7 +2,6 @@
 
 #include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/onnx/choose_parameters.h>
-#include <tapedeck/capture/onnx/external_data.h>
 #include <tapedeck/capture/onnx/interpreter.h>
 #include <tapedeck/capture/onnx/training_step.h>
 #include <tapedeck/capture/record/capture.h>
@@ -96,8 +95,7 @@ class ModelImport {
       w.name = data.name;
       w.role = role;
       w.type = type_of(data);
-      if (!is_state || !options_.abstract)
-        w.data = data.external.empty() ? tensor_of(data, state_.path) : read_external(data, state_.path);
+      if (!is_state || !options_.abstract) w.data = tensor_of(data, state_.path);
       if (!is_state) w.known = known_operand(w.data);
       std::string().swap(data.bytes);  // the bytes are in the tensor now
       if (is_state) w.graph_name = names.unique(graph_name(data.name)).str();
@@ -294,15 +292,17 @@ class ModelImport {
     restore_updates(captured);
     OnnxImport result;
     result.file = tape_of(captured, metadata());
+    std::unordered_map<const void*, Weight*> recorded;
+    for (Weight& w : weights_)
+      if (w.recorded.defined()) recorded[w.recorded.impl()] = &w;
     for (std::size_t i = 0; i < captured.state.size(); ++i) {
       const std::string name = captured.graph.value_name(captured.graph.n_inputs + static_cast<ValueId>(i));
       const Tensor& state = captured.state[i];
-      const auto w = std::find_if(weights_.begin(), weights_.end(), [&](const Weight& each) {
-        return each.recorded.defined() && each.recorded.impl() == state.impl();
-      });
-      if (w != weights_.end() && w->role == Role::parameter) result.parameters.push_back({name, w->name, w->type});
+      const auto found = recorded.find(state.impl());
+      Weight* const w = found == recorded.end() ? nullptr : found->second;
+      if (w != nullptr && w->role == Role::parameter) result.parameters.push_back({name, w->name, w->type});
       if (options_.abstract) continue;
-      if (w != weights_.end())
+      if (w != nullptr)
         result.file.state[name] = std::move(w->data);
       else if (state.abstract())
         result.file.state[name] = zeros_of(state.type());  // the moments of an optimizer before its first step
@@ -319,21 +319,25 @@ class ModelImport {
     const auto stated = model_.metadata.find("tapedeck.updates");
     if (options_.train || stated == model_.metadata.end()) return;
     tapedeck::Graph& graph = captured.graph;
+    const std::unordered_map<std::string, ValueId> states = states_of(captured);
+    std::unordered_map<std::string, std::size_t> outputs;
+    for (std::size_t i = 0; i < model_.graph.outputs.size() && i < graph.outputs.size(); ++i)
+      outputs[model_.graph.outputs[i].name] = i;
+    std::set<ValueId> updated;
+    for (const Update& u : graph.updates) updated.insert(u.state);
     std::vector<bool> goes(graph.outputs.size());
     for (std::size_t at = 0, end = 0; (end = stated->second.find('\n', at)) != std::string::npos; at = end + 1) {
       const std::string line = stated->second.substr(at, end - at);
       const std::size_t equals = line.rfind('=');
       if (equals == std::string::npos) continue;
-      const ValueId state = state_of(captured, line.substr(0, equals));
-      const std::size_t output = output_of(line.substr(equals + 1));
-      if (state == kNone || output >= graph.outputs.size() || goes[output]) continue;
-      const ValueId value = graph.outputs[output];
+      const auto state = states.find(line.substr(0, equals));
+      const auto output = outputs.find(line.substr(equals + 1));
+      if (state == states.end() || output == outputs.end() || goes[output->second]) continue;
+      const ValueId value = graph.outputs[output->second];
       const auto type = [&](ValueId v) { return graph.values[static_cast<std::size_t>(v)].type; };
-      const bool updated =
-          std::any_of(graph.updates.begin(), graph.updates.end(), [&](const Update& u) { return u.state == state; });
-      if (type(state) != type(value) || updated) continue;
-      graph.updates.push_back({state, value});
-      goes[output] = true;
+      if (type(state->second) != type(value) || !updated.insert(state->second).second) continue;
+      graph.updates.push_back({state->second, value});
+      goes[output->second] = true;
     }
     std::size_t kept = 0;
     for (std::size_t i = 0; i < goes.size(); ++i) {
@@ -345,18 +349,16 @@ class ModelImport {
     graph.output_names.resize(kept);
   }
 
-  ValueId state_of(const Captured& captured, const std::string& initializer) const {
+  // The state values by the names of their initializers.
+  std::unordered_map<std::string, ValueId> states_of(const Captured& captured) const {
+    std::unordered_map<const void*, ValueId> values;
+    for (std::size_t i = 0; i < captured.state.size(); ++i)
+      values[captured.state[i].impl()] = captured.graph.n_inputs + static_cast<ValueId>(i);
+    std::unordered_map<std::string, ValueId> named;
     for (const Weight& w : weights_)
-      for (std::size_t i = 0; w.name == initializer && i < captured.state.size(); ++i)
-        if (w.recorded.defined() && w.recorded.impl() == captured.state[i].impl())
-          return captured.graph.n_inputs + static_cast<ValueId>(i);
-    return kNone;
-  }
-
-  std::size_t output_of(const std::string& name) const {
-    std::size_t i = 0;
-    while (i < model_.graph.outputs.size() && model_.graph.outputs[i].name != name) ++i;
-    return i;
+      if (w.recorded.defined())
+        if (const auto it = values.find(w.recorded.impl()); it != values.end()) named[w.name] = it->second;
+    return named;
   }
 
   static Tensor zeros_of(const Type& type) {

@@ -15,7 +15,8 @@ namespace tapedeck::onnx {
 
 namespace {
 
-constexpr std::int64_t kMostKnownBytes = 16 << 20;  // of the results of a node that is computed at import
+constexpr std::int64_t kMostKnownBytes = 16 << 20;   // of the results of a node that is computed at import
+constexpr std::int64_t kMostKnownInAll = 512 << 20;  // of all of them
 
 bool lists(std::string_view words, std::string_view word) {
   for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
@@ -156,6 +157,8 @@ void Interpreter::run_node(Scope& scope, const Node& node, std::int64_t number) 
     give(scope, node, results_of(node, *op, call));
   } catch (const ParseError&) {
     throw;
+  } catch (const FileError&) {
+    throw;
   } catch (const Error& e) {
     fail(node, e.what());
   } catch (const std::bad_alloc&) {
@@ -173,12 +176,14 @@ Tensors Interpreter::results_of(const Node& node, const OnnxOp& op, NodeCall& ca
   for (std::size_t i = 0; i < call.count(); ++i) known = known && (!call.has(i) || call.is_known(i));
   Tensors results;
   {
-    // Ops that read elements need them, so only those of types are tried before.
-    const bool by_value = known && (node.op == "NonZero");
+    // NonZero needs the elements to know how many there are, and has an index of each dimension for each of them.
+    const bool by_value = known && node.op == "NonZero" && call.has(0) && 8 * 8 * call[0].numel() <= kMostKnownBytes;
     const AbstractMode types(!by_value);
     results = op.import(call);
   }
-  if (known && bytes_of(results) <= kMostKnownBytes) {
+  const std::int64_t bytes = bytes_of(results);
+  if (known && bytes <= kMostKnownBytes && state_.known_bytes + bytes <= kMostKnownInAll) {
+    state_.known_bytes += bytes;
     const AbstractMode concrete(false);
     results = op.import(call);
   }

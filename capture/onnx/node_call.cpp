@@ -1,5 +1,7 @@
 #include <tapedeck/capture/onnx/node_call.h>
 
+#include <tapedeck/capture/onnx/external_data.h>
+
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/movement.h>
@@ -72,6 +74,13 @@ void NodeCall::fail(const std::string& message) const {
 
 void NodeCall::note(const std::string& text) const {
   if (std::find(state_.notes.begin(), state_.notes.end(), text) == state_.notes.end()) state_.notes.push_back(text);
+}
+
+void NodeCall::take_steps(std::int64_t count) const {
+  constexpr std::int64_t kMostSteps = 1 << 17;  // in both passes
+  state_.recurrent_steps += count;
+  if (state_.recurrent_steps > kMostSteps)
+    fail(fmt::format("the recurrent layers of a model may have {} steps", kMostSteps / 2));
 }
 
 // ---- operands ----
@@ -225,9 +234,17 @@ Tensor tensor_of(const TensorData& data, const std::string& path) {
   if (data.sizes.size() > static_cast<std::size_t>(kMaxRank))
     throw ParseError(
         fmt::format("{}: tensor '{}' has {} dimensions, more than {}", path, data.name, data.sizes.size(), kMaxRank));
-  return known_tensor({*dtype, Shape(std::span<const std::int64_t>(data.sizes))}, data.bytes.data());
+  const Type type{*dtype, Shape(std::span<const std::int64_t>(data.sizes))};
+  if (!data.external.empty()) return read_external(data, type, path);
+  if (static_cast<std::int64_t>(data.bytes.size()) != type.bytes())
+    throw ParseError(
+        fmt::format("{}: tensor '{}' has {} bytes instead of {}", path, data.name, data.bytes.size(), type.bytes()));
+  return known_tensor(type, data.bytes.data());
 }
 
-Operand file_operand(const TensorData& data, const std::string& path) { return {tensor_of(data, path), data.bytes.data()}; }
+Operand file_operand(const TensorData& data, const std::string& path) {
+  if (!data.external.empty()) throw ParseError(fmt::format("{}: the value of an attribute lies in another file", path));
+  return {tensor_of(data, path), data.bytes.data()};
+}
 
 }  // namespace tapedeck::onnx

@@ -21,6 +21,8 @@ struct ImportState {
   std::string path;                // of the model, for messages
   bool trains = false;             // dropout and batch norm work as in training
   std::vector<std::string> notes;  // what the person should know
+  // What was used up, so that a small file cannot take any amount of memory.
+  std::int64_t known_bytes = 0, recurrent_steps = 0;
 };
 
 // A value as an operand. One that is known follows from the file and from shapes alone. Its elements can be read in a
@@ -41,7 +43,10 @@ class NodeCall {
       : state_(state), node_(node), opset_(opset), operands_(std::move(operands)), site_(site) {}
 
   std::int64_t opset() const { return opset_; }
+  const std::string& model_path() const { return state_.path; }
   bool trains() const { return state_.trains; }
+  // Counts the steps of recurrent layers, of which a model has only so many.
+  void take_steps(std::int64_t count) const;
   void note(const std::string& text) const;  // once, whatever the number of nodes
   Site site() const { return site_; }
 
@@ -104,7 +109,7 @@ class NodeCall {
 // A tensor with data from host values, also where the thread computes types only.
 Tensor known_integers(const Integers& values);  // i64, one dimension
 Tensor known_tensor(const Type& type, const void* bytes);
-// The tensor of the data of a file. ParseError for a dtype that Tapedeck does not have.
+// The tensor of the data of a file, or of a file beside it. ParseError for a dtype that Tapedeck does not have.
 Tensor tensor_of(const TensorData& data, const std::string& path);
 // The same with elements that can be read in a recording. REQUIRES that `data` outlives the operand.
 Operand file_operand(const TensorData& data, const std::string& path);

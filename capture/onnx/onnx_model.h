@@ -51,6 +51,7 @@ struct Attribute {
   std::vector<double> reals;
   std::vector<std::int64_t> integers;
   std::vector<std::string> texts;
+  bool is_given = false;   // a call of a function gave it, so a graph in it reads the values of the caller
   std::string outer_name;  // inside a function: the attribute of the call whose value this one has; empty: its own
 };
 
@@ -113,8 +114,8 @@ std::int64_t write_model(const std::string& path, Model model, bool external_dat
 // The tensor of a file that holds one alone, as the conformance tests of ONNX do.
 TensorData read_tensor(const std::string& path);
 
-// Puts the nodes of functions in the place of their calls. Throws ParseError if functions call themselves, or make more than
-// 1,000,000 nodes.
+// Puts the nodes of functions in the place of their calls. Throws ParseError if functions call themselves, if they make more
+// than 1,000,000 nodes or copy more than 256 MiB, and if more than 32 graphs are inside each other then.
 void inline_functions(Model& model, const std::string& path);
 
 }  // namespace tapedeck::onnx

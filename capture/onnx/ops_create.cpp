@@ -16,7 +16,7 @@ Tensor list_of(DType dtype, const std::vector<Element>& values) {
 }
 
 Tensors constant(NodeCall& n) {
-  if (const TensorData* data = n.tensor("value")) return {tensor_of(*data, "Constant")};
+  if (const TensorData* data = n.tensor("value")) return {tensor_of(*data, n.model_path())};
   if (n.has("value_float")) {
     const auto value = static_cast<float>(n.real("value_float", 0));
     return {known_tensor({DType::f32, {}}, &value)};
@@ -37,7 +37,7 @@ Tensors constant_of_shape(NodeCall& n) {
   const Shape shape = n.shape(n.integers(0));
   const TensorData* value = n.tensor("value");
   if (value == nullptr) return {full(shape, 0, DType::f32, n.site())};
-  const Operand element = file_operand(*value, "ConstantOfShape");
+  const Operand element = file_operand(*value, n.model_path());
   n.require(element.tensor.numel() == 1, "the value must have one element");
   const DType dtype = element.tensor.dtype();
   if (!is_floating(dtype)) return {full(shape, integers_of(element)[0], dtype, n.site())};

@@ -71,7 +71,12 @@ Tensors group_normalize(NodeCall& n) {
 }
 
 Tensors local_response_normalize(NodeCall& n) {
-  return {local_response_norm(n.arg(0), n.integer("size"), n.real("alpha", 1e-4F), n.real("beta", 0.75), n.real("bias", 1))};
+  const std::int64_t size = n.integer("size");
+  n.require(n[0].rank() >= 2 && size >= 1 && size <= 4096, "the window must have 1 to 4,096 channels of [n,c,...]");
+  // Of an even window, ONNX has the additional channel behind, and the op of Tapedeck in front.
+  const Tensor x = size % 2 == 0 ? flip(n.arg(0), {1}) : n[0];
+  const Tensor y = local_response_norm(n.arg(x), size, n.real("alpha", 1e-4), n.real("beta", 0.75), n.real("bias", 1));
+  return {size % 2 == 0 ? flip(n.arg(y), {1}) : y};
 }
 
 Tensors lp_normalize(NodeCall& n) {

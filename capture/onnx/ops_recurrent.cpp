@@ -112,6 +112,7 @@ struct Plan {
 Tensors run_layer(const NodeCall& n, const Layer& layer, const Plan& plan, const Step& step) {
   const std::int64_t steps = layer.x.size(0), batch = layer.x.size(1);
   const bool reverse_only = n.text("direction", "forward") == "reverse";
+  n.take_steps(steps * layer.directions);
   Tensors by_direction;                    // [t, 1, n, hidden]
   std::vector<Tensors> last(plan.states);  // [1, n, hidden]
   for (std::int64_t d = 0; d < layer.directions; ++d) {

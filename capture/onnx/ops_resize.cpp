@@ -50,7 +50,8 @@ double place_of(const Resizing& r, std::int64_t i, std::size_t axis, std::int64_
   return (at + 0.5) / scale - 0.5;  // half_pixel
 }
 
-std::int64_t nearest_place(const Resizing& r, double place) {
+std::int64_t nearest_place(const Resizing& r, double place, double scale) {
+  if (r.nearest == "by_scale") return static_cast<std::int64_t>(scale < 1 ? std::ceil(place) : std::floor(place));
   if (r.nearest == "floor") return static_cast<std::int64_t>(std::floor(place));
   if (r.nearest == "ceil") return static_cast<std::int64_t>(std::ceil(place));
   if (r.nearest == "round_prefer_ceil") return static_cast<std::int64_t>(std::floor(place + 0.5));
@@ -94,16 +95,17 @@ Tensor outside_of(const NodeCall& n, const std::vector<double>& places, std::int
 
 Tensor resize_axis(const NodeCall& n, const Resizing& r, const Tensor& x, std::size_t axis) {
   const std::int64_t in = x.size(static_cast<int>(axis)), out = r.sizes[axis];
-  n.require(out <= kMostElements, "an axis of the result is too large");
+  n.require(!r.antialias || r.scales[axis] > 4.0 / static_cast<double>(kMostTaps), "antialias would join too many elements");
   const std::size_t taps = taps_of(r, 0, r.scales[axis]).weights.size();
-  n.require(taps <= kMostTaps, "antialias would join too many elements");
+  n.require(out <= kMostElements / static_cast<std::int64_t>(taps), "an axis of the result is too large");
   std::vector<Integers> at(taps, Integers(static_cast<std::size_t>(out)));
   std::vector<std::vector<double>> weights(taps, std::vector<double>(static_cast<std::size_t>(out)));
   std::vector<double> places;
   for (std::int64_t i = 0; i < out; ++i) {
     const double place = place_of(r, i, axis, in, out);
     places.push_back(place);
-    const std::int64_t low = r.mode == "nearest" ? nearest_place(r, place) : static_cast<std::int64_t>(std::ceil(place)) - 1;
+    const std::int64_t low =
+        r.mode == "nearest" ? nearest_place(r, place, r.scales[axis]) : static_cast<std::int64_t>(std::ceil(place)) - 1;
     Taps t = taps_of(r, place - static_cast<double>(low), r.scales[axis]);
     const std::int64_t first = low - t.before;
     if (r.excludes_outside) {
@@ -136,6 +138,10 @@ Tensor resize_axis(const NodeCall& n, const Resizing& r, const Tensor& x, std::s
   return sum;
 }
 
+bool grows(const Resizing& r) {
+  return std::all_of(r.scales.begin(), r.scales.end(), [](double scale) { return scale >= 1; });
+}
+
 // The ops of Tapedeck resize all spatial dimensions of [n,c,...] by out / in.
 bool is_an_op(const Resizing& r, const Tensor& x) {
   if (x.rank() < 3 || x.rank() > 5 || r.sizes[0] != x.size(0) || r.sizes[1] != x.size(1)) return false;
@@ -143,7 +149,8 @@ bool is_an_op(const Resizing& r, const Tensor& x) {
     const double plain = static_cast<double>(r.sizes[static_cast<std::size_t>(i)]) / static_cast<double>(x.size(i));
     if (std::abs(r.scales[static_cast<std::size_t>(i)] - plain) > 1e-9 * plain) return false;
   }
-  if (r.mode == "nearest") return r.coordinates == "asymmetric" && r.nearest == "floor";
+  if (r.mode == "nearest")
+    return r.coordinates == "asymmetric" && (r.nearest == "floor" || (r.nearest == "by_scale" && grows(r)));
   if (r.antialias) return false;
   return r.mode == "linear" && x.rank() == 4 && is_floating(x.dtype()) && !r.excludes_outside &&
          (r.coordinates == "half_pixel" || r.coordinates == "align_corners");
@@ -206,7 +213,7 @@ Tensors resize(NodeCall& n) {
   Resizing r;
   r.mode = n.text("mode", "nearest");
   r.coordinates = n.text("coordinate_transformation_mode", n.opset() < 11 ? "asymmetric" : "half_pixel");
-  r.nearest = n.text("nearest_mode", n.opset() < 11 ? "floor" : "round_prefer_floor");
+  r.nearest = n.text("nearest_mode", n.opset() < 11 ? "by_scale" : "round_prefer_floor");
   r.cubic = n.real("cubic_coeff_a", -0.75);
   r.excludes_outside = n.flag("exclude_outside");
   n.require(r.mode == "nearest" || r.mode == "linear" || r.mode == "cubic", "the mode '" + r.mode + "' is not supported");

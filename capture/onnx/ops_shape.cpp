@@ -139,7 +139,8 @@ Tensors slice_axes(NodeCall& n) {
       x = slice_along(n.arg(x), axis, start, end, std::min(steps[i], std::max<std::int64_t>(size, 1)));
       continue;
     }
-    const std::int64_t start = from_start(starts[i], -1, size - 1), end = std::min(start, from_start(ends[i], -1, size - 1));
+    const std::int64_t start = from_start(starts[i], size > 0 ? 0 : -1, size - 1),
+                       end = std::min(start, from_start(ends[i], -1, size - 1));
     const std::int64_t step = steps[i] < -size ? std::max<std::int64_t>(size, 1) : -steps[i];
     x = slice_along(n.arg(flip(n.arg(x), {axis})), axis, size - 1 - start, size - 1 - end, step);
   }
@@ -160,6 +161,7 @@ Tensors pad_axes(NodeCall& n) {
     before[axis] = pads[i];
     after[axis] = pads[i + axes.size()];
   }
+  for (std::int64_t p : pads) n.require(p > -(std::int64_t{1} << 45) && p < std::int64_t{1} << 45, "a pad is too large");
   Tensor x = n[0];
   for (std::size_t i = 0; i < before.size(); ++i) {
     const std::int64_t size = x.size(static_cast<int>(i)), first = std::max<std::int64_t>(0, -before[i]);
@@ -216,7 +218,7 @@ Tensors depth_to_space(NodeCall& n) {
 
 Tensors space_to_depth(NodeCall& n) {
   const std::int64_t b = n.integer("blocksize");
-  n.require(n[0].rank() == 4 && b > 0 && n[0].size(2) % b == 0 && n[0].size(3) % b == 0,
+  n.require(n[0].rank() == 4 && b > 0 && b <= 1 << 15 && n[0].size(2) % b == 0 && n[0].size(3) % b == 0,
             "height and width of [n,c,h,w] must be multiples of the block");
   const std::int64_t batch = n[0].size(0), c = n[0].size(1), h = n[0].size(2) / b, w = n[0].size(3) / b;
   const Tensor moved = transpose(n.arg(reshape(n.arg(0), {batch, c, h, b, w, b})), {0, 3, 5, 1, 2, 4});

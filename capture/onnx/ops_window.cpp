@@ -37,6 +37,8 @@ Windows windows_of(const NodeCall& n, const Integers& window) {
   Windows w;
   n.require(n[0].rank() >= 3 && n[0].rank() <= 5, "the operand must be [n,c,spatial...] with one to three spatial dimensions");
   w.dims = static_cast<std::size_t>(n[0].rank() - 2);
+  for (int i = 2; i < n[0].rank(); ++i) n.require(n[0].size(i) < std::int64_t{1} << 31, "a spatial dimension is too large");
+  for (std::int64_t size : window) n.require(size < kMost, "a window is too large");
   const Integers ones(w.dims, 1);
   w.window = window.empty() ? positive(n, "kernel_shape", ones) : window;
   w.stride = positive(n, "strides", ones);
@@ -66,6 +68,7 @@ void pad_to_same_size(const NodeCall& n, Windows& w) {
 }
 
 Integers window_of(const NodeCall& n, const Tensor& weights) {
+  n.require(n[0].rank() >= 3, "the operand must be [n,c,spatial...]");
   n.require(weights.rank() == n[0].rank(), "the weights must have as many dimensions as the operand");
   return {weights.shape().begin() + 2, weights.shape().end()};
 }
@@ -97,6 +100,7 @@ Tensors convolve_transposed(NodeCall& n) {
   n.require(extra.size() == w.dims && (wanted.empty() || wanted.size() == w.dims || wanted.size() == w.dims + 2),
             "there must be one number for each spatial dimension");
   const std::string automatic = n.text("auto_pad", "NOTSET");
+  for (std::int64_t size : wanted) n.require(size >= 0 && size < std::int64_t{1} << 40, "a size of the result is not possible");
   for (std::size_t i = 0; i < w.dims; ++i) {
     n.require(extra[i] >= 0 && extra[i] < kMost, "the output padding must not be negative nor huge");
     const std::int64_t full =
@@ -111,7 +115,6 @@ Tensors convolve_transposed(NodeCall& n) {
     if (all < 0) extra[i] -= all;
     all = std::max<std::int64_t>(all, 0);
     w.before[i] = automatic == "SAME_UPPER" ? all / 2 : all - all / 2;
-    if (automatic == "NOTSET" || automatic == "SAME_UPPER") w.before[i] = all / 2;
     w.after[i] = all - w.before[i];
   }
   ConvTransposeOptions o;

@@ -191,7 +191,8 @@ class Copier {
     to.attributes.assign(from.attribute().begin(), from.attribute().end());
     for (format::AttributeProto& a : *from.mutable_attribute_proto()) to.defaults[a.name()] = attribute(a);
     for (format::NodeProto& n : *from.mutable_node()) to.nodes.push_back(node(n));
-    for (const format::OperatorSetIdProto& set : from.opset_import()) to.opsets[set.domain()] = set.version();
+    for (const format::OperatorSetIdProto& set : from.opset_import())
+      to.opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
     drain();
   }
 

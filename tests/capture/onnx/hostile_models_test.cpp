@@ -5,6 +5,7 @@
 
 #include <tapedeck/engine/ir/error.h>
 
+#include <limits>
 #include <random>
 
 namespace tapedeck {
@@ -169,12 +170,77 @@ TEST_F(HostileModel, ReadsNoExternalDataOutsideItsFolder) {
   EXPECT_THROW(import(with({{"location", "."}})), FileError);
 }
 
-TEST_F(HostileModel, WithFunctionsThatCallThemselvesIsAnError) {
-  const auto function = [](const std::string& name, const std::vector<NodeText>& nodes) {
-    std::string text = wire::bytes(1, name) + wire::bytes(4, "a") + wire::bytes(5, "b") + wire::bytes(10, "mine");
-    for (const NodeText& n : nodes) text += wire::bytes(7, wire::node(n));
-    return wire::bytes(25, text);
+std::string function(const std::string& name, const std::vector<NodeText>& nodes) {
+  std::string text = wire::bytes(1, name) + wire::bytes(4, "a") + wire::bytes(5, "b") + wire::bytes(10, "mine");
+  for (const NodeText& n : nodes) text += wire::bytes(7, wire::node(n));
+  return wire::bytes(25, text);
+}
+
+// A node If whose branches call the function.
+NodeText branches_that_call(const std::string& name) {
+  const std::string inner = wire::graph({{wire::node({name, {"a"}, {"r"}, {}, "mine"})}, {}, {wire::value("r", {2})}});
+  return {"If", {"c"}, {"b"}, {wire::graph_in("then_branch", inner), wire::graph_in("else_branch", inner)}};
+}
+
+TEST_F(HostileModel, WithFunctionsThatCallThemselvesInBranchesIsAnError) {
+  const std::string graph =
+      wire::graph({{wire::node({"F0", {"x"}, {"y"}, {}, "mine"})}, {wire::value("x", {2})}, {wire::value("y", {2})}});
+  expect_in(fault(wire::model(graph, 20, function("F0", {branches_that_call("F0")}))), "its functions");
+  std::string chain;
+  for (int i = 0; i < 3000; ++i) chain += function("F" + std::to_string(i), {branches_that_call("F" + std::to_string(i + 1))});
+  EXPECT_NE(fault(wire::model(graph, 20, chain)), "");
+}
+
+TEST_F(HostileModel, WithExternalDataInAnAttributeReadsThatFile) {
+  const auto with = [&](const std::string& tensor) {
+    const std::string attribute = wire::bytes(1, "value") + wire::bytes(5, tensor) + wire::number(20, 4);
+    return wire::model(wire::graph({{wire::node({"Constant", {}, {"w"}, {attribute}}), wire::node({"Add", {"x", "w"}, {"y"}})},
+                                    {wire::value("x", {2})},
+                                    {wire::value("y", {2})}}));
   };
+  write("12345678", "w.bin");
+  EXPECT_EQ(fault(with(wire::external("w", {2}, {{"location", "w.bin"}}))), "");
+  EXPECT_THROW(import(with(wire::external("w", {1 << 20}, {{"location", "w.bin"}}))), FileError);
+  expect_in(fault(with(wire::external("w", {2}, {{"location", "/etc/hostname"}}))), "not in the folder of the model");
+}
+
+TEST_F(HostileModel, WithLoopsInLoopsTakesNoTimeWithoutABound) {
+  std::string body = wire::graph({{wire::node({"Relu", {"v"}, {"v2"}}), wire::node({"Not", {"c"}, {"c2"}})},
+                                  {wire::value("i", {}, 7), wire::value("c", {}, 9), wire::value("v", {2})},
+                                  {wire::value("c2", {}, 9), wire::value("v2", {2})}});
+  for (int level = 0; level < 12; ++level)
+    body = wire::graph({{wire::node({"Loop", {"n", "", "v"}, {"v2"}, {wire::graph_in("body", body)}}),
+                         wire::node({"ReduceMax", {"v2"}, {"m"}, {wire::integer("keepdims", 0)}}),
+                         wire::node({"Greater", {"m", "z"}, {"c2"}})},
+                        {wire::value("i", {}, 7), wire::value("c", {}, 9), wire::value("v", {2})},
+                        {wire::value("c2", {}, 9), wire::value("v2", {2})}});
+  const std::string zero(4, '\0');
+  const std::string model = wire::model(
+      wire::graph({{wire::node({"Loop", {"n", "", "x"}, {"y"}, {wire::graph_in("body", body)}})},
+                   {wire::value("x", {2})},
+                   {wire::value("y", {2})},
+                   {wire::tensor("n", {}, 7, std::string("\3\0\0\0\0\0\0\0", 8)), wire::tensor("z", {}, 1, zero)}}));
+  EXPECT_EQ(fault(model), "");
+}
+
+TEST_F(HostileModel, WithAbsurdWindowsIsAnError) {
+  const auto image = [&](const NodeText& n, const std::vector<std::string>& initializers = {}) {
+    return fault(
+        wire::model(wire::graph({{wire::node(n)}, {wire::value("x", {1, 3, 4, 4})}, {wire::value("y", {})}, initializers})));
+  };
+  EXPECT_NE(image({"LRN", {"x"}, {"y"}, {wire::integer("size", 1 << 30)}}), "");
+  EXPECT_EQ(image({"LRN", {"x"}, {"y"}, {wire::integer("size", 4)}}), "");
+  const float tiny[] = {1, 1, 1e-9F, 1};
+  EXPECT_NE(image({"Resize", {"x", "", "s"}, {"y"}, {wire::text("mode", "linear"), wire::integer("antialias", 1)}},
+                  {wire::tensor("s", {4}, 1, {reinterpret_cast<const char*>(tiny), sizeof tiny})}),
+            "");
+  EXPECT_NE(image({"SpaceToDepth", {"x"}, {"y"}, {wire::integer("blocksize", std::int64_t{1} << 40)}}), "");
+  EXPECT_NE(
+      image({"Pad", {"x"}, {"y"}, {wire::integers("pads", {std::numeric_limits<std::int64_t>::min(), 0, 0, 0, 0, 0, 0, 0})}}),
+      "");
+}
+
+TEST_F(HostileModel, WithFunctionsThatCallThemselvesIsAnError) {
   const std::string graph =
       wire::graph({{wire::node({"F", {"x"}, {"y"}, {}, "mine"})}, {wire::value("x", {2})}, {wire::value("y", {2})}});
   expect_in(fault(wire::model(graph, 20, function("F", {{"F", {"a"}, {"b"}, {}, "mine"}}))), "without an end");
