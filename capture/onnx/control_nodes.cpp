@@ -102,7 +102,7 @@ void Interpreter::run_if(Scope& scope, const Node& node, Site site) {
   give(scope, node, cond(flag, branch(yes), branch(no), {}, site));
 }
 
-// What a Loop takes: body(i, condition, carried...) -> condition, carried..., stacked...
+// The parts of a Loop: body(i, condition, carried...) -> condition, carried..., stacked...
 struct Interpreter::LoopNode {
   const Operand* trips = nullptr;  // null: no bound
   std::int64_t most = -1;          // the number of trips where it is known
@@ -207,7 +207,7 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
   give(scope, node, results);
 }
 
-// What a Scan takes: body(state..., slices...) -> state..., slices of the results.
+// The parts of a Scan: body(state..., slices...) -> state..., slices of the results.
 struct Interpreter::ScanNode {
   std::size_t states = 0, stacked = 0;
   Integers in_axes, in_reverse, out_axes, out_reverse;

@@ -32,7 +32,7 @@ std::int64_t number_of(const TensorData& data, const std::string& key, std::int6
   return value;
 }
 
-// The file, opened. What is opened is what was checked: the path of the open file itself must be in the folder.
+// The file, opened. The file that is checked is the one that is open: the path of the open file itself must be in the folder.
 class ExternalFile {
  public:
   ExternalFile(const TensorData& data, const std::string& model_path) {

@@ -45,8 +45,8 @@ struct OnnxImport {
 // Whether this build reads and writes ONNX: protobuf was there when it was configured.
 bool has_onnx();
 
-// What a person chooses by: the sizes that the model leaves open, as OnnxOptions::dims names them, and its outputs. Throws as
-// import_onnx() does.
+// The facts by which a person chooses: the sizes that the model leaves open, as OnnxOptions::dims names them, and its outputs.
+// Throws as import_onnx() does.
 struct OnnxFacts {
   std::vector<std::string> open_sizes, outputs;
   std::string error = {};  // for callers that deliver the facts later

@@ -1,6 +1,6 @@
 // Functions of a model are calls by name. Each call is replaced by the nodes of its function, whose values get the number of
-// the call in front. What is made counts, across all graphs: a few functions that call each other could else make any number of
-// nodes.
+// the call in front. Nodes that are made count, across all graphs: a few functions that call each other could else make any
+// number of nodes.
 #include <tapedeck/capture/onnx/onnx_model.h>
 #include <tapedeck/engine/ir/error.h>
 

@@ -16,12 +16,12 @@ namespace tapedeck::onnx {
 using Tensors = std::vector<Tensor>;
 using Integers = std::vector<std::int64_t>;
 
-// What the import of one model shares between its nodes.
+// The nodes of one model share this while they are imported.
 struct ImportState {
   std::string path;                // of the model, for messages
   bool trains = false;             // dropout and batch norm work as in training
   std::vector<std::string> notes;  // what the person should know
-  // What was used up, so that a small file cannot take any amount of memory.
+  // Amounts that are used up, so that a small file cannot take any amount of memory.
   std::int64_t known_bytes = 0, recurrent_steps = 0;
 };
 
@@ -77,7 +77,7 @@ class NodeCall {
   std::vector<double> reals(std::string_view name, const std::vector<double>& otherwise = {}) const;
   std::vector<std::string> texts(std::string_view name, const std::vector<std::string>& otherwise = {}) const;
   const TensorData* tensor(std::string_view name) const;  // null: not given
-  // What newer versions of an op take as an operand and older ones as an attribute.
+  // Newer versions of an op take this as an operand, and older ones as an attribute.
   Integers integers(std::size_t i, std::string_view name, const Integers& otherwise = {}) const;
 
   // ---- results ----

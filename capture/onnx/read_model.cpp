@@ -162,7 +162,7 @@ TensorData take_tensor(format::TensorProto& from, const std::string& path) {
 
 // ---- graphs ----
 
-// 1e-5 is written as a float, which is 9.99999974e-06 as a double. What the author wrote is the shortest decimal that gives the
+// 1e-5 is written as a float, which is 9.99999974e-06 as a double. The author wrote the shortest decimal that gives the
 // float.
 double as_written(float value) {
   if (!std::isfinite(value)) return static_cast<double>(value);

@@ -1,4 +1,4 @@
-// What --train adds to a model: a loss, and the check of what an exporter left out.
+// The parts that --train adds to a model: a loss, and the check of what an exporter left out.
 #pragma once
 
 #include <tapedeck/capture/onnx/node_call.h>
@@ -16,7 +16,7 @@ Tensor loss_of(const std::string& loss, const Tensor& output, const Tensor& targ
 // A loss that the model computes itself, as one number.
 Tensor scalar_loss(const Tensor& output);
 
-// What training needs and the exporter left out, each with the option of PyTorch that keeps it.
+// The parts that training needs and the exporter left out, each with the option of PyTorch that keeps it.
 std::vector<std::string> missing_for_training(const Model& model);
 
 }  // namespace tapedeck::onnx

@@ -28,7 +28,7 @@ Terms conv(N& n) {
   return {n.add("Conv", {n[0], n[1]}, n.in(0).dtype, windows_of(n.attributes<ConvAttrs>(), dims, spatial(n.in(1).shape)))};
 }
 
-// What the windows do not reach at the end is output padding.
+// The rows at the end that no window reaches are output padding.
 Terms conv_input_grad(N& n) {
   const auto& a = n.attributes<ConvInputGradAttrs>();
   const int dims = n.in(0).shape.rank - 2;

@@ -99,7 +99,7 @@ Terms sort(N& n) {
   return largest(n[0], n.in(0).shape[static_cast<int>(a.axis)], a.axis, a.descending);
 }
 
-// What is not sorted stands in order of place.
+// Elements that are not sorted stand in the order of their places.
 Terms topk(N& n) {
   const auto& a = n.attributes<TopkAttrs>();
   const Terms found = largest(n[0], a.k, a.axis, a.largest);

@@ -22,8 +22,8 @@ Terms linear(N& n) {
 
 // ---- normalizations ----
 
-// What is normalised together: the axes, the shape of statistics beside x, the shape of weights beside x, the axes over which
-// the gradients of weights are summed, and how many elements a statistic has.
+// The elements that are normalised together: the axes, the shape of statistics beside x, the shape of weights beside x, the
+// axes over which the gradients of weights are summed, and how many elements a statistic has.
 struct Groups {
   Integers axes, statistic, weight, others;
   double count = 1;

@@ -57,7 +57,7 @@ struct Named {
 };
 using Attributes = std::vector<Named>;
 
-// What a function throws that cannot write this node: why.
+// A function that cannot write this node throws the reason.
 struct Refusal {
   std::string reason;
 };
