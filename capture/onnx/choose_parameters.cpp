@@ -111,7 +111,7 @@ std::unordered_map<std::string, Role> stated_uses(const Model& model, const std:
   return uses;
 }
 
-// How the nodes of the model read each value.
+// The ways in which the nodes of the model read each value.
 struct Readers {
   std::map<std::string, int> learned;  // how many do where it could be learned
   std::set<std::string> statistics;

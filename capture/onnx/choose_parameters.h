@@ -1,4 +1,4 @@
-// Which initializers of a model are parameters, and which are numbers that belong to its formulas.
+// Sorts the initializers of a model into parameters and numbers that belong to its formulas.
 #pragma once
 
 #include <tapedeck/capture/onnx/onnx_model.h>

@@ -24,7 +24,7 @@ inline constexpr std::int64_t kNewestOpset = 23;
 
 const OnnxOp* find_op(std::string_view name);
 const std::vector<OnnxOp>& all_onnx_ops();  // sorted by name
-// Why an op of ONNX is not in the table; null for names that are in it, or that ONNX does not have.
+// The reason why an op of ONNX is not in the table; null for names that are in it, or that ONNX does not have.
 const char* why_unsupported(std::string_view name);
 
 // The function of an op that is one op of Tapedeck with one operand.

@@ -59,7 +59,7 @@ double most_kib() {
   return 0;
 }
 
-// What that process does: imports, and writes what it measured to the descriptor.
+// That process imports the model, and writes its measurement to the descriptor.
 int import_one(const std::string& path, const std::string& loss, int to) {
   OnnxOptions options;
   options.train = loss != "none";

@@ -13,7 +13,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-// What a step takes when nothing is recomputed, known from its types alone.
+// The bytes that a step takes when nothing is recomputed. Its types alone tell them.
 std::int64_t bytes_of(const Graph& graph) {
   PlanOptions options;
   options.strategy = Strategy::none;

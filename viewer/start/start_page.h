@@ -25,7 +25,7 @@ namespace tapedeck::viewer {
 
 class StartPage : public QWidget {
  public:
-  // What the page asks its window for.
+  // The requests of the page to its window.
   struct Requests {
     std::function<void(const std::string& path, const Budget& budget, bool tours)> open;  // and begin the tour if it `tours`
     std::function<void()> ask_open;                                                       // with a dialog

@@ -98,7 +98,7 @@ Term one_hot(const Term& labels, const Shape& shape, std::int64_t axis, std::int
   return is(reshaped(labels.as(DType::i64), column), reshaped(counted(n, classes), line)).as(dtype);
 }
 
-// How much each class counts in the loss of each label, [n, c, ...]; a label that is ignored counts nothing.
+// The weight of each class in the loss of each label, [n, c, ...]; a label that is ignored counts nothing.
 struct Targets {
   Term classes, labels;  // labels: [n, 1, ...]
 };

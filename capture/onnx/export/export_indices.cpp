@@ -108,7 +108,7 @@ Terms topk(N& n) {
   return {n.add("GatherElements", {n[0], places}, n.in(0).dtype, {{"axis", a.axis}}), places};
 }
 
-// How many elements of the row are less.
+// The number of elements of the row that are less.
 Terms searchsorted(N& n) {
   Integers row = list_of(n.in(0).shape), column = list_of(n.in(1).shape);
   if (row.size() > 1) row.insert(row.end() - 1, 1);

@@ -36,7 +36,7 @@ Pool pool_of(const A& a, int rank) {
   return p;
 }
 
-// How far the last window of an axis reaches behind the padded operand; negative if it ends before.
+// The distance that the last window of an axis reaches behind the padded operand; negative if it ends before.
 std::int64_t overhang(const Pool& p, const Shape& x, const Shape& y, int i) {
   const auto u = static_cast<std::size_t>(i);
   const std::int64_t reached = (y[i + 2] - 1) * p.stride[u] + p.extent(u);
@@ -77,7 +77,7 @@ Term along(N& n, int dims, int i, const Integers& values) {
   line[static_cast<std::size_t>(i) + 2] = static_cast<std::int64_t>(values.size());
   return n.integers(shape_of(line), values);
 }
-// Where the windows of an axis begin.
+// The places at which the windows of an axis begin.
 Term starts(N& n, const Pool& p, int i, std::int64_t count) {
   const auto u = static_cast<std::size_t>(i);
   Integers values;
@@ -164,7 +164,7 @@ Terms avg_pool(N& n) {
   return {n.add("AveragePool", {x}, n.in(0).dtype, attributes)};
 }
 
-// How many elements each window of an axis counts.
+// The number of elements that each window of an axis counts.
 std::vector<double> counted_by(const Pool& p, std::size_t i, std::int64_t size, std::int64_t windows, bool with_pad) {
   std::vector<double> counts;
   for (std::int64_t k = 0; k < windows; ++k) {

@@ -21,7 +21,7 @@ Terms place_of_extreme(N& n, const char* op) {
   return {n.add(op, {n[0]}, DType::i64, {{"axis", n.attributes<AxisAttrs>().axis}, {"keepdims", 0}})};
 }
 
-// How many elements over the axes are not zero.
+// The number of elements over the axes that are not zero.
 Term nonzeros(N& n, const Ints& axes, bool keepdims) {
   return reduced("ReduceSum", n[0].as(DType::boolean).as(DType::i64), list_of(axes), keepdims);
 }

@@ -45,7 +45,7 @@ std::vector<Skip> skips() {
   return table;
 }
 
-// How many inputs are constants: a model of one node takes its sizes as inputs, and an import must know them.
+// The inputs that are constants: a model of one node takes its sizes as inputs, and an import must know them.
 enum class Fixed { none, integers, all_but_first, all };
 
 std::string run_with(const std::string& model, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,

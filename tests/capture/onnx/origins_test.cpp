@@ -1,4 +1,4 @@
-// Where a node comes from: its module and its line, as the exporters wrote them; and which initializers are parameters.
+// Tests the module and the line of a node, as the exporters wrote them, and the choice of parameters.
 #include <tapedeck/tests/capture/onnx/onnx_data.h>
 
 #include <tapedeck/capture/onnx/choose_parameters.h>
