@@ -67,20 +67,24 @@ Tensors gather_tuples(NodeCall& n) {
   return {gather_nd(n.arg(0), tuples_from_start(n, n[0], n[1], batch), batch)};
 }
 
+void require_reduction(const NodeCall& n, const std::string& name) {
+  const bool known = name == "add" || name == "mul" || name == "max" || name == "min";
+  n.require(known, "the reduction '" + name + "' is none of 'none', 'add', 'mul', 'max' and 'min'");
+}
+
 Tensors scatter_elements(NodeCall& n) {
   const std::int64_t axis = n.axis(n.integer("axis", 0), n[0].rank());
   const Tensor places = places_of(n, 1, n[0].size(static_cast<int>(axis)));
   const std::string reduction = n.text("reduction", "none");
   if (reduction == "none") return {scatter(n.arg(0), places, n[2], axis)};
-  n.require(reduction == "add", "the reduction '" + reduction + "' is not supported; 'none' and 'add' are");
-  return {scatter_add(n.arg(0), places, n[2], axis)};
+  require_reduction(n, reduction);
+  return {scatter_reduce(n.arg(0), places, n[2], axis, reduction)};
 }
 
 Tensors scatter_tuples(NodeCall& n) {
   ScatterNdAttrs attrs;
   const std::string reduction = n.text("reduction", "none");
-  n.require(reduction == "none" || reduction == "add",
-            "the reduction '" + reduction + "' is not supported; 'none' and 'add' are");
+  if (reduction != "none") require_reduction(n, reduction);
   attrs.reduction = reduction;
   return {scatter_nd(n.arg(0), tuples_from_start(n, n[0], n[1], 0), n[2], attrs)};
 }

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace tapedeck {
 namespace {
@@ -43,9 +44,8 @@ void require_src(const Infer& f, const Type& src, const Shape& shape) {
 }
 
 // Checks that x and index have the same rank, and that index is not longer than x except along the axis.
-void infer_axis_index(Infer& f) {
+void infer_axis_index(Infer& f, std::int64_t axis) {
   const Type &x = f.inputs[0], &index = f.inputs[1];
-  const std::int64_t axis = f.attributes<AxisAttrs>().axis;
   infer_require_axis(f, axis);
   require_index(f, index);
   bool fits = index.shape.rank == x.shape.rank;
@@ -54,8 +54,25 @@ void infer_axis_index(Infer& f) {
   require_places(f, x.shape[static_cast<int>(axis)], x, index);
 }
 
+void infer_axis_index(Infer& f) { infer_axis_index(f, f.attributes<AxisAttrs>().axis); }
+
 void infer_scatter(Infer& f) {
   infer_axis_index(f);
+  require_src(f, f.inputs[2], f.inputs[1].shape);
+  infer_same(f);
+}
+
+bool is_reduction(const Name& name) {
+  const std::string_view n = name.view();
+  return n == "mul" || n == "max" || n == "min";
+}
+
+void infer_scatter_reduce(Infer& f) {
+  const auto& a = f.attributes<ScatterReduceAttrs>();
+  require_addable(f);
+  if (!is_reduction(a.reduction))
+    f.fail(fmt::format("reduction is \"mul\", \"max\" or \"min\", not \"{}\"", a.reduction.view()));
+  infer_axis_index(f, a.axis);
   require_src(f, f.inputs[2], f.inputs[1].shape);
   infer_same(f);
 }
@@ -135,10 +152,10 @@ void infer_gather_nd(Infer& f) {
 
 void infer_scatter_nd(Infer& f) {
   const auto& a = f.attributes<ScatterNdAttrs>();
-  if (a.reduction.view() == "add")
+  if (a.reduction.view() == "add" || is_reduction(a.reduction))
     require_addable(f);
   else if (a.reduction.view() != "none")
-    f.fail(fmt::format("reduction is \"none\" or \"add\", not \"{}\"", a.reduction.view()));
+    f.fail(fmt::format("reduction is \"none\", \"add\", \"mul\", \"max\" or \"min\", not \"{}\"", a.reduction.view()));
   require_src(f, f.inputs[2], named_shape(f, a.batch_dims));
   infer_same(f);
 }
@@ -210,9 +227,62 @@ void vjp_scatter(Vjp& b) {
   b.dx(2, where(equal(gather(written, index, axis), number), gather(dy, index, axis), 0));
 }
 
+// The reads and writes of one scatter at its places: those of one index, or of tuples of indices.
+struct Places {
+  std::function<Tensor(const Tensor& base, const Tensor& src, const char* reduction)> scatter;
+  std::function<Tensor(const Tensor& x)> gather;
+};
+
+// The gradient of the largest and the smallest. Equal extremes at one place share it evenly, as in max() and min().
+void vjp_scattered_extreme(Vjp& b, const Places& at) {
+  const Tensor &x = b.x(0), &src = b.x(2), &y = b.y();
+  const Tensor x_hits = equal(x, y), src_hits = equal(src, at.gather(y));
+  const Tensor sharers = at.scatter(cast(x_hits, DType::f32), cast(src_hits, DType::f32), "add");
+  const Tensor share = div(b.dy(), cast(sharers, b.dy().dtype()));
+  if (b.needs(0)) b.dx(0, where(x_hits, share, 0));
+  if (b.needs(2)) b.dx(2, where(src_hits, at.gather(share), 0));
+}
+
+// The product of all other factors at the place of a factor. `product` is that of the factors that are not zero, and `zeros`
+// says how many are zero: with a zero elsewhere the product of the others is 0.
+Tensor other_factors(const Tensor& factor, const Tensor& product, const Tensor& zeros) {
+  const Tensor is_zero = equal(factor, 0);
+  const Tensor alone = equal(zeros, cast(is_zero, zeros.dtype()));
+  return where(alone, div(product, where(is_zero, 1, factor)), 0);
+}
+
+void vjp_scattered_product(Vjp& b, const Places& at) {
+  const Tensor &x = b.x(0), &src = b.x(2), &dy = b.dy();
+  if (b.needs(0)) b.dx(0, mul(dy, at.scatter(ones(x.shape(), dy.dtype()), src, "mul")));
+  if (!b.needs(2)) return;
+  const Tensor x_zero = equal(x, 0), src_zero = equal(src, 0);
+  const Tensor product = at.scatter(where(x_zero, 1, x), where(src_zero, 1, src), "mul");
+  const Tensor zeros = at.scatter(cast(x_zero, DType::f32), cast(src_zero, DType::f32), "add");
+  b.dx(2, mul(at.gather(dy), other_factors(src, at.gather(product), at.gather(zeros))));
+}
+
+void vjp_reduction(Vjp& b, const Name& reduction, const Places& at) {
+  reduction.view() == "mul" ? vjp_scattered_product(b, at) : vjp_scattered_extreme(b, at);
+}
+
+void vjp_scatter_reduce(Vjp& b) {
+  const auto& a = b.attributes<ScatterReduceAttrs>();
+  const Tensor& index = b.x(1);
+  vjp_reduction(
+      b, a.reduction,
+      {[&](const Tensor& base, const Tensor& src, const char* how) { return scatter_reduce(base, index, src, a.axis, how); },
+       [&](const Tensor& x) { return gather(x, index, a.axis); }});
+}
+
 void vjp_scatter_nd(Vjp& b) {
   const auto& a = b.attributes<ScatterNdAttrs>();
   const Tensor &indices = b.x(1), &dy = b.dy();
+  if (is_reduction(a.reduction))
+    return vjp_reduction(b, a.reduction,
+                         {[&](const Tensor& base, const Tensor& src, const char* how) {
+                            return scatter_nd(base, indices, src, {how, a.batch_dims});
+                          },
+                          [&](const Tensor& x) { return gather_nd(x, indices, a.batch_dims); }});
   if (a.reduction.view() == "add") {
     b.dx(0, dy);
     if (b.needs(2)) b.dx(2, gather_nd(dy, indices, a.batch_dims));
@@ -268,6 +338,12 @@ Tensor scatter(const Arg& x, const Tensor& index, const Tensor& src, std::int64_
 Tensor scatter_add(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis) {
   const AxisAttrs attrs{normal_axis("scatter_add", x, axis)};
   return apply(ops::scatter_add, {&x.tensor(), &index, &src}, &attrs, x.site());
+}
+
+Tensor scatter_reduce(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis, const Name& reduction) {
+  if (reduction.view() == "add") return scatter_add(x, index, src, axis);
+  const ScatterReduceAttrs attrs{normal_axis("scatter_reduce", x, axis), reduction};
+  return apply(ops::scatter_reduce, {&x.tensor(), &index, &src}, &attrs, x.site());
 }
 
 Tensor index_select(const Arg& x, std::int64_t axis, const Tensor& index) {

@@ -72,6 +72,25 @@ OP(scatter_add,
                     "scatter_add(i32[3,5], i64[3,0], i32[3,0]) {axis=1}"},
    })
 
+OP(scatter_reduce,
+   {
+       .doc =
+           "x, index, src -> x with x[i][index[i][j][k]][k] multiplied by src[i][j][k] for axis 1, or replaced by the larger "
+           "or the smaller of the two",
+       .traits = kCheap,
+       .inplace = {{0, 0}},
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attrs = &attr_schema<ScatterReduceAttrs>(),
+       .infer = infer_scatter_reduce,
+       .vjp = vjp_scatter_reduce,
+       .examples = {"scatter_reduce(f32[3,5], i64[3,2] in (-5,5), f32[3,2]) {axis=1, reduction=\"mul\"}",
+                    "scatter_reduce(f32[3,5,2], i32[7,4,2] in (0,3), f32[7,4,2]) {axis=0, reduction=\"max\"}",
+                    "scatter_reduce(f32[6], i64[9] in (0,6), f32[9]) {axis=0, reduction=\"min\"}",
+                    "scatter_reduce(i32[3,5], i64[3,7] in (0,5), i32[3,7]) {axis=1, reduction=\"mul\"}",
+                    "scatter_reduce(i32[3,5], i64[3,0], i32[3,0]) {axis=1, reduction=\"max\"}"},
+   })
+
 OP(index_select,
    {
        .doc = "x, index [m] -> the slices of x along an axis that the index names",
@@ -159,7 +178,7 @@ OP(gather_nd,
 
 OP(scatter_nd, {
                    .doc = "x, indices [batch...,m...,k], src [batch...,m...,rest] -> x with the slices that the tuples name "
-                          "replaced by src, or src added",
+                          "replaced by src, or combined with it (add, mul, max, min)",
                    .traits = kCheap,
                    .inplace = {{0, 0}},
                    .min_inputs = 3,
@@ -171,6 +190,9 @@ OP(scatter_nd, {
                                 "scatter_nd(f32[3,4,5], i64[6,2] in (0,3), f32[6,5])",
                                 "scatter_nd(f32[3,4], i32[2,3,2] in (-3,3), f32[2,3])",
                                 "scatter_nd(f32[2,3,4], i64[2,5,1] in (0,3), f32[2,5,4]) {reduction=\"add\", batch_dims=1}",
+                                "scatter_nd(f32[3,4,5], i64[6,2] in (0,3), f32[6,5]) {reduction=\"mul\"}",
+                                "scatter_nd(f32[2,3,4], i64[2,5,1] in (0,3), f32[2,5,4]) {reduction=\"max\", batch_dims=1}",
+                                "scatter_nd(f32[3,4], i32[2,3,2] in (-3,3), f32[2,3]) {reduction=\"min\"}",
                                 "scatter_nd(f32[3,4], i64[0,1], f32[0,4])"},
                })
 
@@ -248,6 +270,10 @@ OP(bincount,
 Tensor gather(const Arg& x, const Tensor& index, std::int64_t axis);
 Tensor scatter(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis);
 Tensor scatter_add(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis);
+// `reduction` is "add", "mul", "max" or "min". Equal extremes share the gradient of max and min evenly, those of x included;
+// the largest and the smallest with a NaN are NaN. The gradient of a product is exact at zeros; of its own derivative the
+// terms at zeros are missing.
+Tensor scatter_reduce(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis, const Name& reduction);
 // index [m] lists slices of x along the axis.
 Tensor index_select(const Arg& x, std::int64_t axis, const Tensor& index);
 Tensor index_add(const Arg& x, std::int64_t axis, const Tensor& index, const Tensor& src);
@@ -259,6 +285,7 @@ Tensor embedding_grad(const Arg& ids, const Tensor& dy, std::int64_t rows);
 // The last dimension of indices holds tuples that name slices of x. The first batch_dims dimensions are common to x and
 // indices.
 Tensor gather_nd(const Arg& x, const Tensor& indices, std::int64_t batch_dims = 0);
+// `reduction` of the attributes is "none", or one of those of scatter_reduce.
 Tensor scatter_nd(const Arg& x, const Tensor& indices, const Tensor& src, const ScatterNdAttrs& attrs = {});
 // The type of the result depends on the number of elements found. If `count` does not state this number, it is read on the
 // host (inside a capture of running code, see control/mask_counts.h).

@@ -29,7 +29,15 @@ struct GatherNdAttrs {
   ATTR_FIELDS(never_size(ATTR_FIELD(GatherNdAttrs, batch_dims)))
 };
 
-// scatter_nd: "none" replaces the old element, "add" adds to it. `batch_dims` as in GatherNdAttrs.
+// scatter_reduce: how an element of src meets the element at its place: "mul", "max" or "min".
+struct ScatterReduceAttrs {
+  std::int64_t axis = -1;
+  Name reduction;
+  ATTR_FIELDS(never_size(ATTR_FIELD(ScatterReduceAttrs, axis)), ATTR_REQUIRED(ScatterReduceAttrs, reduction))
+};
+
+// scatter_nd: "none" replaces the old element; "add", "mul", "max" and "min" combine it with the new one. `batch_dims` as in
+// GatherNdAttrs.
 struct ScatterNdAttrs {
   Name reduction = "none";
   std::int64_t batch_dims = 0;

@@ -65,6 +65,7 @@ using tapedeck::run_eagerly;                   // capture/replay/executor.h
 using tapedeck::save_state;                    // capture/file/training_state.h
 using tapedeck::scaled_dot_product_attention;  // engine/ops/attention.h
 using tapedeck::scatter_add;                   // engine/ops/index.h
+using tapedeck::scatter_reduce;                // engine/ops/index.h
 using tapedeck::Sequential;                    // engine/nn/containers.h
 using tapedeck::Session;                       // engine/eager/session.h
 using tapedeck::set_threads;                   // engine/eager/threads.h

@@ -39,6 +39,11 @@ Terms masked_select(N& n) { return {n.add("Compress", {flat(n[0]), flat(n[1])}, 
 
 Terms scatter(N& n, bool adds) { return {scattered(n[0], n[1], n[2], n.attributes<AxisAttrs>().axis, adds)}; }
 
+Terms scatter_reduce(N& n) {
+  const auto& a = n.attributes<ScatterReduceAttrs>();
+  return {n.add("ScatterElements", {n[0], n[1], n[2]}, n.in(0).dtype, {{"axis", a.axis}, {"reduction", a.reduction.str()}})};
+}
+
 // Each slice of src has one place; each of its elements gets it.
 Terms index_add(N& n) {
   const std::int64_t axis = n.attributes<AxisAttrs>().axis;
@@ -208,6 +213,7 @@ std::vector<ExportOp> index_exports() {
       composed("scatter_add", [](N& n) { return scatter(n, true); }),
       composed("index_add", index_add),
       composed("embedding_grad", embedding_grad),
+      composed("scatter_reduce", scatter_reduce),
       composed("scatter_nd", scatter_nd),
       composed("masked_scatter", masked_scatter),
       composed("bincount", bincount),

@@ -19,6 +19,7 @@ namespace tapedeck::kernels::cpu {
 void gather(const KernelCall& call);
 void scatter(const KernelCall& call);
 void scatter_add(const KernelCall& call);
+void scatter_reduce(const KernelCall& call);
 void index_select(const KernelCall& call);
 void index_add(const KernelCall& call);
 void embedding(const KernelCall& call);
@@ -44,6 +45,15 @@ std::int64_t place_of(const KernelCall& call, I index, std::int64_t n) {
   if (at >= 0 && at < n) return at;
   call.fault->report("index out of range", raw);
   return -1;
+}
+
+// Calls f(Meet{}) for the functor that combines two elements by this name: "add", "mul", "max" or "min".
+template <class F>
+void for_reductions(const Name& reduction, F&& f) {
+  if (reduction.view() == "add") return f(Add{});
+  if (reduction.view() == "mul") return f(Mul{});
+  if (reduction.view() == "max") return f(Maximum{});
+  return f(Minimum{});
 }
 
 // Calls f(I{}) for i32 and i64, the types of indices.
@@ -98,10 +108,10 @@ void gather_rows(const KernelCall& call) {
 // Two lines of `index` along the axis never write to the same element of the result. So each job takes one line, or a strip of
 // neighbouring lines.
 template <class Meet, class T, class I>
-void scatter_lines(const KernelCall& call) {
+void scatter_lines(const KernelCall& call, int axis) {
   constexpr std::int64_t kColumns = 256;
   const View &x = call.outputs[0], &index = call.inputs[1];
-  const int axis = static_cast<int>(call.attributes<AxisAttrs>().axis), last = index.rank - 1;
+  const int last = index.rank - 1;
   if (index.numel() == 0) return;
   const bool along = axis == last;
   const std::int64_t steps = index.sizes[axis], n = x.sizes[axis], stride = x.strides[axis];
@@ -126,6 +136,8 @@ void scatter_lines(const KernelCall& call) {
     }
   });
 }
+
+int axis_of(const KernelCall& call) { return static_cast<int>(call.attributes<AxisAttrs>().axis); }
 
 void copy_unless_same(const View& from, const View& to) {
   if (from.data != to.data) copy_view(from, to);
@@ -329,7 +341,7 @@ void scatter(const KernelCall& call) {
   copy_unless_same(call.inputs[0], call.outputs[0]);
   for_widths(call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    for_indices(call, call.inputs[1].dtype, [&](auto i) { scatter_lines<Replace, T, decltype(i)>(call); });
+    for_indices(call, call.inputs[1].dtype, [&](auto i) { scatter_lines<Replace, T, decltype(i)>(call, axis_of(call)); });
   });
 }
 
@@ -337,7 +349,19 @@ void scatter_add(const KernelCall& call) {
   copy_unless_same(call.inputs[0], call.outputs[0]);
   for_numbers(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    for_indices(call, call.inputs[1].dtype, [&](auto i) { scatter_lines<Add, T, decltype(i)>(call); });
+    for_indices(call, call.inputs[1].dtype, [&](auto i) { scatter_lines<Add, T, decltype(i)>(call, axis_of(call)); });
+  });
+}
+
+void scatter_reduce(const KernelCall& call) {
+  copy_unless_same(call.inputs[0], call.outputs[0]);
+  for_reductions(call.attributes<ScatterReduceAttrs>().reduction, [&](auto meet) {
+    for_numbers(call, call.outputs[0].dtype, [&](auto t) {
+      using Meet = decltype(meet);
+      using T = decltype(t);
+      const int axis = static_cast<int>(call.attributes<ScatterReduceAttrs>().axis);
+      for_indices(call, call.inputs[1].dtype, [&](auto i) { scatter_lines<Meet, T, decltype(i)>(call, axis); });
+    });
   });
 }
 
@@ -374,12 +398,15 @@ void gather_nd(const KernelCall& call) {
 
 void scatter_nd(const KernelCall& call) {
   copy_unless_same(call.inputs[0], call.outputs[0]);
+  const Name& reduction = call.attributes<ScatterNdAttrs>().reduction;
   for_indices(call, call.inputs[1].dtype, [&](auto i) {
     using I = decltype(i);
-    if (call.attributes<ScatterNdAttrs>().reduction.view() == "add")
-      for_numbers(call, call.outputs[0].dtype, [&](auto t) { scatter_tuples<Add, decltype(t), I>(call); });
-    else
-      for_widths(call.outputs[0].dtype, [&](auto t) { scatter_tuples<Replace, decltype(t), I>(call); });
+    if (reduction.view() == "none")
+      return for_widths(call.outputs[0].dtype, [&](auto t) { scatter_tuples<Replace, decltype(t), I>(call); });
+    for_reductions(reduction, [&](auto meet) {
+      using Meet = decltype(meet);
+      for_numbers(call, call.outputs[0].dtype, [&](auto t) { scatter_tuples<Meet, decltype(t), I>(call); });
+    });
   });
 }
 

@@ -66,6 +66,45 @@ TEST(Index, ScatterAddAddsInOrder) {
   EXPECT_EQ(floats(scatter_add(zeros({1}), places({0, 0, 0}), tensor({1, 1, 16777216}), 0)), (Floats{16777218}));
 }
 
+TEST(Index, ScatterReduceCombinesWithWhatStandsThere) {
+  const Tensor x = tensor({2, 5, -1}), at = places({1, 0, 1, -3}), src = tensor({3, 7, -4, 1});
+  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "mul")), (Floats{14, -60, -1}));
+  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "max")), (Floats{7, 5, -1}));
+  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "min")), (Floats{1, -4, -1}));
+  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "add")), (Floats{10, 4, -1}));
+  EXPECT_EQ(floats(scatter_reduce(counted({2, 2}), places({1, 1, 0, 0}, {2, 2}), counted({2, 2}), -1, "mul")),
+            (Floats{1, 4, 36, 4}));
+  const Floats nan = floats(scatter_reduce(zeros({2}), places({0, 0}), tensor({NAN, 1}), 0, "max"));
+  EXPECT_TRUE(std::isnan(nan[0]));
+  EXPECT_EQ(nan[1], 0);
+}
+
+// Place 0 meets 3, 3 and 1: both threes share its gradient with the 3 of x.
+TEST(Index, EqualExtremesShareTheGradientOfAScatter) {
+  Tensor x = wanting(tensor({3, 0})), src = wanting(tensor({3, 3, 1, 5}));
+  backward(scatter_reduce(x, places({0, 0, 0, 1}), src, 0, "max"), {.head = tensor({6, 10})});
+  EXPECT_EQ(floats(x.grad()), (Floats{2, 0}));
+  EXPECT_EQ(floats(src.grad()), (Floats{2, 2, 0, 10}));
+}
+
+// With one zero among the factors of a place only this zero has a gradient, with two none has.
+TEST(Index, GradientOfAScatteredProductIsExactAtZeros) {
+  Tensor x = wanting(tensor({2, 0, 3, 4})), src = wanting(tensor({5, 0, 7, 0, 0, -2}));
+  backward(scatter_reduce(x, places({0, 0, 1, 2, 2, 3}), src, 0, "mul"), {.head = tensor({1, 10, 100, 1000})});
+  EXPECT_EQ(floats(x.grad()), (Floats{0, 70, 0, -2000}));
+  EXPECT_EQ(floats(src.grad()), (Floats{0, 10, 0, 0, 0, 4000}));
+}
+
+TEST(Index, ScatteredTuplesCombineToo) {
+  const Tensor x = counted({2, 2}), rows = places({1, 1}, {2, 1}), src = counted({2, 2});
+  EXPECT_EQ(floats(scatter_nd(x, rows, src, {.reduction = "mul"})), (Floats{1, 2, 9, 32}));
+  EXPECT_EQ(floats(scatter_nd(x, rows, src, {.reduction = "max"})), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(floats(scatter_nd(x, rows, src, {.reduction = "min"})), (Floats{1, 2, 1, 2}));
+  Tensor one = wanting(counted({2, 2}));
+  backward(scatter_nd(x, rows, one, {.reduction = "min"}), {.head = reshape(tensor({1, 1, 10, 20}), {2, 2})});
+  EXPECT_EQ(floats(one.grad()), (Floats{10, 20, 0, 0}));
+}
+
 TEST(Index, SlicesAlongAnyAxis) {
   const Tensor x = counted({2, 3});
   EXPECT_EQ(floats(index_select(x, 1, places({2, -3}))), (Floats{3, 1, 6, 4}));
@@ -196,6 +235,7 @@ TEST(Index, PlacesThatDoNotExistAreReportedWhenTheOpRuns) {
   says([&] { gather(x, places({0, -4}, {2, 1}), 1); }, "[gather] index out of range (-4)");
   says([&] { scatter(x, places({0, 3}, {2, 1}), src, 1); }, "[scatter] index out of range (3)");
   says([&] { scatter_add(x, places({0, -4}, {2, 1}), src, 1); }, "[scatter_add] index out of range (-4)");
+  says([&] { scatter_reduce(x, places({0, 3}, {2, 1}), src, 1, "max"); }, "[scatter_reduce] index out of range (3)");
   says([&] { index_select(x, 0, places({2})); }, "[index_select] index out of range (2)");
   says([&] { index_add(x, 1, places({9}), src); }, "[index_add] index out of range (9)");
   says([&] { take(x, places({6})); }, "[index_select] index out of range (6)");
@@ -240,8 +280,11 @@ TEST(Index, MistakesAreRefused) {
   says([&] { gather_nd(x, at, 1); }, "[gather_nd] batch_dims 1 does not fit f32[2,3] and i64[2]");
   says([&] { gather_nd(x, places({0}, {1, 1}), 1); }, "[gather_nd] batch dimensions differ: f32[2,3] and i64[1,1]");
   says([&] { scatter_nd(x, at, wide); }, "[scatter_nd] the source must be f32[], not f32[2,2]");
-  says([&] { scatter_nd(x, at, scalar(1), {.reduction = "mul"}); },
-       "[scatter_nd] reduction is \"none\" or \"add\", not \"mul\"");
+  says([&] { scatter_nd(x, at, scalar(1), {.reduction = "mean"}); },
+       "[scatter_nd] reduction is \"none\", \"add\", \"mul\", \"max\" or \"min\", not \"mean\"");
+  says([&] { scatter_reduce(reals, at, reals, 0, "mean"); },
+       "[scatter_reduce] reduction is \"mul\", \"max\" or \"min\", not \"mean\"");
+  says([&] { scatter_reduce(reals, at, x, 0, "max"); }, "[scatter_reduce] the source must be f32[2], not f32[2,3]");
   says([&] { nonzero(x, 7); }, "[nonzero] a count of 7 does not fit f32[2,3]");
   says([&] { masked_select(x, at); }, "[masked_select] shapes do not broadcast: f32[2,3] and i64[2]");
   says([&] { masked_select(x, places({1}), 0); }, "[masked_select] the mask must be bool, not i64[2,3]");

@@ -3,6 +3,8 @@
 
 #include <tapedeck/kernels/attrs/index.h>
 
+#include <algorithm>
+
 namespace tapedeck::testing {
 namespace {
 
@@ -43,6 +45,24 @@ const AddReference scatter_add("scatter_add", [](const Example& e, const std::ve
   for_places(x[0], x[1], attributes_of<AxisAttrs>(e).axis, [&](std::size_t i, const At& at) { element(y, at) += x[2].v[i]; });
   return std::vector<Array>{y};
 });
+
+double combined(const Name& reduction, double old, double src) {
+  if (reduction == Name("add")) return old + src;
+  if (reduction == Name("mul")) return old * src;
+  if (reduction == Name("max")) return std::max(old, src);
+  if (reduction == Name("min")) return std::min(old, src);
+  return src;
+}
+
+const AddReference scatter_reduce("scatter_reduce",
+                                  [](const Example& e, const std::vector<Array>& x, const std::vector<Type>&) {
+                                    const auto& a = attributes_of<ScatterReduceAttrs>(e);
+                                    Array y = x[0];
+                                    for_places(x[0], x[1], a.axis, [&](std::size_t i, const At& at) {
+                                      element(y, at) = combined(a.reduction, element(y, at), x[2].v[i]);
+                                    });
+                                    return std::vector<Array>{y};
+                                  });
 
 const AddReference index_select("index_select",
                                 [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
@@ -116,9 +136,8 @@ const AddReference gather_nd("gather_nd", [](const Example& e, const std::vector
 const AddReference scatter_nd("scatter_nd", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>&) {
   const auto& a = attributes_of<ScatterNdAttrs>(e);
   Array y = x[0];
-  for_named(x[0], x[1], a.batch_dims, x[2].type.shape, [&](std::size_t i, const At& at) {
-    element(y, at) = (a.reduction == Name("add") ? element(y, at) : 0) + x[2].v[i];
-  });
+  for_named(x[0], x[1], a.batch_dims, x[2].type.shape,
+            [&](std::size_t i, const At& at) { element(y, at) = combined(a.reduction, element(y, at), x[2].v[i]); });
   return std::vector<Array>{y};
 });
 
