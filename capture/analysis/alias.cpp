@@ -97,8 +97,9 @@ std::vector<Takeover> find_takeovers(const Graph& graph, NodeId n, const std::ve
     const Window& in = windows[graph.inputs(node)[pair.input]];
     const ValueId out = node.first_output + pair.output;
     const std::int64_t bytes = graph.values[out].type.bytes();
+    const Type &from = graph.values[graph.inputs(node)[pair.input]].type, &to = graph.values[out].type;
     const bool covers = in.dense && in.offset == 0 && bytes > 0 && graph.values[in.root].type.bytes() == bytes &&
-                        graph.values[graph.inputs(node)[pair.input]].type.bytes() == bytes;
+                        from.bytes() == bytes && from.numel() == to.numel();  // element for element
     if (!covers || windows[out].root != out) continue;
     if (!shared_with_other_operand(graph, node, pair.input, windows)) result.push_back({pair.input, pair.output});
   }

@@ -3,8 +3,7 @@
 //
 //     %a = exp(%x); %b = sum(%a); %c = neg(%a); %d = add(%c, %y)      a, c and d are a group; b is none of it, but reads it
 //
-// `tapedeck print --planned` shows the groups. The pass that makes one node of each group does not exist yet; it will take its
-// groups from here.
+// `tapedeck print --planned` shows the groups. The pass `fuse` (passes/fuse.cpp) takes runs of nodes out of them.
 //
 // Groups are convex: no path leads out of a group and back into it, so each group can run as one node. Every node gets a level.
 // It is the highest of these: the level of each operand that the node could be fused with, and one more than the level of every

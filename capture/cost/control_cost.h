@@ -1,4 +1,5 @@
-// The cost of nodes with regions: the cost of the nodes inside, times the number of passes.
+// The cost of nodes with regions: the cost of the nodes inside, times the number of passes; of a fused node less, because its
+// values stay in the cache.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>

@@ -314,7 +314,7 @@ void get_named(JsonValue json, const char* (*name_of)(E), E last, const char* ki
 void get(JsonValue json, Reason& reason) { get_named(json, reason_name, Reason::unread, "reason", reason); }
 void get(JsonValue json, SegmentEnd& end) { get_named(json, segment_end_name, SegmentEnd::merged, "end of a segment", end); }
 void get(JsonValue json, OptimizationLevel& level) {
-  get_named(json, level_name, OptimizationLevel::all, "level of optimization", level);
+  get_named(json, level_name, OptimizationLevel::fused, "level of optimization", level);
 }
 void get(JsonValue json, WishKind& kind) { get_named(json, wish_kind_name, WishKind::recompute, "kind of wish", kind); }
 

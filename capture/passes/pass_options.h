@@ -23,6 +23,7 @@ struct PassOptions {
   std::int64_t fold_bytes = 1024;             // constant_folding: the largest result it keeps as a constant
   std::int64_t fold_operand_bytes = 1 << 20;  // constant_folding: the most bytes of operands that it reads for one constant
   std::int64_t hoist_bytes = 16 << 20;        // hoist_invariants: the most bytes that it holds during one loop
+  std::int64_t fuse_elements = 256;           // fuse: the fewest elements of a result that is worth a tile
   DeviceMap devices = {};                     // place_devices
   // PassRunner leaves out the registered passes of higher levels, as prepare() and simplify() call them.
   OptimizationLevel level = OptimizationLevel::all;

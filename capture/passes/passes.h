@@ -19,7 +19,8 @@ Graph fold_views(Graph graph);                                // a view of a vie
 Graph drop_copies(Graph graph);                               // copies, casts and broadcasts that change nothing
 Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // computes before a loop what does not change in it
 Graph loop_results(Graph graph);                                       // leaves out stacked results of loops that nobody reads
-Graph chain_joins(Graph graph);  // lets a join begin with the result of a join of its first operands
+Graph chain_joins(Graph graph);                            // lets a join begin with the result of a join of its first operands
+Graph fuse(Graph graph, const PassOptions& options = {});  // elementwise nodes that hand values to each other become one
 // Copies values that cross from device to device. A program that has several devices calls it between the capture and the plan,
 // with options.devices. These are functions, so no option of the tool can state them.
 Graph place_devices(Graph graph, const PassOptions& options = {});

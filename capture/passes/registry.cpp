@@ -89,6 +89,7 @@ Region rewritten(const Pass& pass, const Region& region, const PassOptions& opti
 Graph run_inside_out(const Pass& pass, Graph graph, const PassOptions& options, Done& done) {
   for (const Node& node : graph.nodes) {
     if (node.op->is(kSampleTypes)) continue;  // a fact about the types need not hold in another run
+    if (node.op->is(kTiled)) continue;        // a kernel, made of nodes that were passed already
     for (std::int32_t r = 0; r < node.n_regions; ++r) {
       Region& region = graph.regions[node.first_region + r];
       region = rewritten(pass, region, options, done);

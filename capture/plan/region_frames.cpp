@@ -13,7 +13,7 @@
 
 namespace tapedeck {
 
-bool runs_regions_by_plan(const Node& node) { return node.n_regions > 0 && !node.op->is(kSampleTypes); }
+bool runs_regions_by_plan(const Node& node) { return node.n_regions > 0 && !node.op->is(kSampleTypes | kTiled); }
 
 std::int64_t frame_bytes(const Plan& plan) {
   std::int64_t bytes = framed(plan.arena_bytes);

@@ -27,7 +27,7 @@ inline constexpr std::int64_t kFrameAlignment = 64;
 constexpr std::int64_t framed(std::int64_t bytes) { return (bytes + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment; }
 
 // Do the regions of the node run on planned memory? The regions of `dynamic` do not: the sizes of their values are not known
-// before a run.
+// before a run. Nor does the region of `fused`, whose values never take memory.
 bool runs_regions_by_plan(const Node& node);
 
 // The bytes that one run of a region needs beside its inputs: its arena, its output slots, and copies of the inputs that it

@@ -95,6 +95,9 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
   // Gradient pieces are added where they arise, or all at once, whichever keeps fewer bytes alive.
   if (has(sharing, Sharing::add_to)) graph = passes->run("gradient_sums", std::move(graph));
 
+  // Elementwise nodes that hand values to each other go over their operands once.
+  graph = passes->run("fuse", std::move(graph));
+
   // After this pass the value of every update can be written straight into its state, and no output lies in the bytes of a
   // state that the step overwrites.
   if (has(sharing, Sharing::updates)) return passes->run("insert_copies", std::move(graph));

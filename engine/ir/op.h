@@ -44,6 +44,7 @@ enum Trait : std::uint32_t {
   kOwnSegment = 1u << 17,     // never runs in one segment with other nodes: its time depends on more than its types
   kSampleTypes = 1u << 18,    // types in its regions are those of one run: no pass rewrites a region, no plan lays it out
   kHostCall = 1u << 19,       // calls a function of this process: no file can hold the node
+  kTiled = 1u << 20,          // its region runs tile by tile as one kernel: no pass rewrites the region, no plan lays it out
 };
 
 // An in-place rule: output `output` may be written over the bytes of input `input` if no later node reads that input.

@@ -23,7 +23,8 @@ constexpr TraitName kTraits[] = {{kElementwise, "elementwise"},
                                  {kBroadcast, "broadcast"},
                                  {kOwnSegment, "own_segment"},
                                  {kSampleTypes, "sample_types"},
-                                 {kHostCall, "host_call"}};
+                                 {kHostCall, "host_call"},
+                                 {kTiled, "tiled"}};
 
 }  // namespace
 

@@ -48,6 +48,7 @@ std::vector<ExportOp> refused_exports() {
   for (const char* name : {"erfinv", "lgamma", "digamma", "polygamma", "ctc_loss", "ctc_loss_grad"})
     all.push_back(refused(name, kFunction));
   for (const char* name : {"cond", "scan", "while", "dynamic", "loop_grad"}) all.push_back(refused(name, kRegion));
+  all.push_back(refused("fused", "a plan makes it of nodes that can be exported: export the captured graph"));
   all.push_back(refused("custom_gradient", "it is on tapes only"));
   for (const char* name : {"on_host", "opaque"}) all.push_back(refused(name, kProcess));
   return all;

@@ -25,7 +25,7 @@ bool is_costly(const Facts& facts, NodeId n, double mean_us) {
   constexpr double kRounding = 1 + 1e-9;  // equal nodes are all average, however their sum was rounded
   const Graph& graph = *facts.graph;
   const Node& node = graph.nodes[n];
-  if (node.n_regions > 0) return true;
+  if (node.n_regions > 0 && !node.op->is(kTiled)) return true;
   if (node.op->is(kCheap) || node.op->is(kElementwise) || node.op->is(kView) || !node.op->cost) return false;
   const Cost cost = node.op->cost(graph.input_types(node), graph.output_types(node), graph.attributes(node));
   return cost.us >= 0 ? facts.cost[n] > mean_us * kRounding : cost.flops > kMostFlopsPerByte * cost.bytes;

@@ -29,7 +29,8 @@ void check_options(const PlanOptions& o) {
     throw UsageError(fmt::format("a plan is for 1 to {} threads, not {}", kMostThreads, o.threads));
   if (!(o.dispatch_us >= 0 && o.dispatch_us <= 1e6))
     throw UsageError(fmt::format("dispatch_us of {} makes no sense", o.dispatch_us));
-  if (o.level > OptimizationLevel::all) throw UsageError(fmt::format("level is 0, 1 or 2, not {}", static_cast<int>(o.level)));
+  if (o.level > OptimizationLevel::fused)
+    throw UsageError(fmt::format("level is 0, 1, 2 or 3, not {}", static_cast<int>(o.level)));
   if (o.place_work < -1) throw UsageError(fmt::format("place_work cannot be negative: {}", o.place_work));
   if (o.strategy != Strategy::none && o.strategy != Strategy::automatic && !find_strategy(o.strategy))
     throw UsageError("PlanOptions::strategy is no registered strategy");

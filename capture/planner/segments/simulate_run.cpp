@@ -189,7 +189,7 @@ std::vector<std::int32_t> most_threads_of(const Graph& graph, const std::vector<
   std::vector<std::int32_t> most;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    const bool alone = node.n_regions > 0 || node.op->is(kEffect);
+    const bool alone = (node.n_regions > 0 && !node.op->is(kTiled)) || node.op->is(kEffect);
     const double parts = alone ? 1 : std::min(node_cost[n] / kPieceUs, static_cast<double>(threads));
     most.push_back(std::max<std::int32_t>(1, static_cast<std::int32_t>(parts)));
   }

@@ -26,6 +26,7 @@ void run_control(const KernelCall& call);
 std::unique_ptr<ControlRunner> make_loop_runner(const Plan& plan, const Node& node);       // while_loop, scan
 std::unique_ptr<ControlRunner> make_branch_runner(const Plan& plan, const Node& node);     // cond
 std::unique_ptr<ControlRunner> make_loop_grad_runner(const Plan& plan, const Node& node);  // loop_grad
+std::unique_ptr<ControlRunner> make_fused_runner(const Plan& plan, const Node& node);      // fused
 std::unique_ptr<ControlRunner> make_unplanned_runner(const Plan& plan, const Node& node);  // all others
 
 }  // namespace tapedeck::replay

@@ -83,7 +83,8 @@ bool SegmentWalk::nothing_to_share(const Plan& plan) const {
   for (const Segment& segment : plan.segments) {
     if (segment.successors.size() > 1) return false;
     for (const NodeId n : segment.nodes)
-      if (plan.graph.nodes[n].op->is(kEffect) || plan.graph.nodes[n].n_regions > 0) return false;
+      if (const Node& node = plan.graph.nodes[n]; node.op->is(kEffect) || (node.n_regions > 0 && !node.op->is(kTiled)))
+        return false;
     if (segment.cost_us < kTooSmallToSpread) continue;
     for (const NodeId n : segment.nodes)
       if (plan.intra_op.empty() || plan.intra_op[n]) return false;

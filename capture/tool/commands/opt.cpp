@@ -89,6 +89,7 @@ int run(const OptOptions& options) {
   PassOptions choices;
   choices.fast_math = options.fast_math;
   choices.level = static_cast<OptimizationLevel>(options.level);
+  for (const std::string& name : options.passes) choices.level = std::max(choices.level, pass_named(name).level);
   PassRunner passes(choices);
   passes.cancel_by(&interrupted());
   if (options.passes.empty()) file.captured = simplify(std::move(file.captured), &passes);

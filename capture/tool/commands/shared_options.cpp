@@ -45,9 +45,10 @@ Option level_option(int* to) {
           .to = to,
           .help =
               "How much the passes may change the graph first: 0 nothing, 1 leave out what nobody needs and what changes "
-              "nothing, 2 run all passes. Results have the same bits at every level.",
+              "nothing, 2 run all passes but one, 3 also make one node of elementwise nodes that hand values to each other. "
+              "Results have the same bits at every level.",
           .least = 0,
-          .most = 2};
+          .most = 3};
 }
 
 std::vector<Option> wish_options(WishWords* to, const std::string& when) {

@@ -16,7 +16,7 @@ Option json_option(bool* to);
 // `action` begins the sentence "... in chunks of at most this size"; `when` is a sentence before the help.
 Option chunk_option(std::string* to, const std::string& action);
 Option parallel_peak_option(double* to, const std::string& when = "");
-Option level_option(int* to);  // 0, 1 or 2: the value of an OptimizationLevel
+Option level_option(int* to);  // 0 to 3: the value of an OptimizationLevel
 Option align_option(std::int64_t* to);
 Option costs_option(std::string* to, const std::string& when = "");
 Option tolerance_option(const char* name, double* to, const std::string& help);
