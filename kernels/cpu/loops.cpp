@@ -71,7 +71,24 @@ void walk_range(const Walk& walk, std::int64_t begin, std::int64_t end, RowBody 
   }
 }
 
+namespace {
+
+// One dimension is one row, which needs no walk.
+void run_row(const KernelCall& call, RowBody body, const void* f) {
+  char* ptr[kMaxOperands];
+  std::int64_t strides[kMaxOperands];
+  for (int k = 0; k <= call.n_inputs; ++k) {
+    const View& v = k == 0 ? call.outputs[0] : call.inputs[k - 1];
+    ptr[k] = v.as<char>();
+    strides[k] = v.strides[0] * static_cast<std::int64_t>(dtype_size(v.dtype));
+  }
+  body(f, ptr, strides, call.outputs[0].sizes[0]);
+}
+
+}  // namespace
+
 void walk_call(const KernelCall& call, RowBody body, const void* f, std::int64_t grain) {
+  if (call.outputs[0].rank == 1 && call.outputs[0].sizes[0] <= grain) return run_row(call, body, f);
   const View* views[kMaxOperands] = {&call.outputs[0]};
   for (int k = 0; k < call.n_inputs; ++k) views[k + 1] = &call.inputs[k];
   const std::int64_t n = call.outputs[0].numel();

@@ -46,12 +46,32 @@ void dense_run(F f, std::int64_t begin, std::int64_t end, Out* out, const In*...
   for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
 }
 
-// Bit k of kRepeated says that input k is a single element, which every step reads.
+// An operand of a row: its elements, or one element again and again. That element is read before the loop, since the compiler
+// cannot know that the loop does not write over it, and would read it in each step if results are bytes.
+template <class T, bool kRepeated>
+struct RowOperand {
+  explicit RowOperand(const char* at) : elements(reinterpret_cast<const T*>(at)) {}
+  T operator[](std::int64_t i) const { return elements[i]; }
+  const T* elements;
+};
+template <class T>
+struct RowOperand<T, true> {
+  explicit RowOperand(const char* at) : element(*reinterpret_cast<const T*>(at)) {}
+  T operator[](std::int64_t) const { return element; }
+  const T element;
+};
+
+template <class Out, class F, class... Operands>
+void run_row(F f, Out* out, std::int64_t n, const Operands... in) {
+  TAPEDECK_INDEPENDENT
+  for (std::int64_t i = 0; i < n; ++i) out[i] = f(in[i]...);
+}
+
+// Bit k of kRepeated says that input k is a single element.
 template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
 void row_of(F f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
-  Out* out = reinterpret_cast<Out*>(ptr[0]);
-  TAPEDECK_INDEPENDENT
-  for (std::int64_t i = 0; i < n; ++i) out[i] = f(reinterpret_cast<const In*>(ptr[I + 1])[(kRepeated >> I & 1) ? 0 : i]...);
+  if (n == 0) return;
+  run_row<Out>(f, reinterpret_cast<Out*>(ptr[0]), n, RowOperand<In, (kRepeated >> I & 1) != 0>(ptr[I + 1])...);
 }
 
 template <class Out, class... In, class F, std::size_t... I>

@@ -16,6 +16,9 @@ constexpr std::int64_t kThreadBytes = 128 << 10;  // of a thread's stack: slots,
 constexpr std::int64_t kLongestTile = 1024;       // 4 KiB of floats: a few values of a tile fit in the first-level cache
 constexpr std::int64_t kTileMultiple = 16;        // keeps slots aligned to 64 bytes for elements of four bytes and more
 constexpr std::int64_t kWidest = 8;               // bytes of an element
+// Between two slots. Without it all slots lie at the same place of a page, and a processor then takes a load from one slot for
+// a load of what it has just stored to another: chains took twice as long.
+constexpr std::int64_t kGap = 192;
 
 std::int64_t scratch_operands(const TileProgram::Step& step) {
   return step.f32_kernel ? static_cast<std::int64_t>(step.operands.size()) + 1 : 0;
@@ -55,7 +58,8 @@ void prepare_tiles(TileProgram* p) {
   // Each copy in f32 is rounded up to 64 bytes, which the margin pays for.
   constexpr std::int64_t margin = (kMostTileOperands + 1) * 64;
   const std::int64_t per_element = p->n_slots * kWidest + scratch * 4;
-  const std::int64_t fits = (kThreadBytes - margin) / std::max<std::int64_t>(per_element, 1) / kTileMultiple * kTileMultiple;
+  const std::int64_t fits =
+      (kThreadBytes - margin - p->n_slots * kGap) / std::max<std::int64_t>(per_element, 1) / kTileMultiple * kTileMultiple;
   p->tile = std::clamp(fits, kTileMultiple, kLongestTile);
 }
 
@@ -86,18 +90,6 @@ void set_layout(Layout* l, const View& v) {
   l->access = v.dense() ? Access::direct : repeats_one_element(v) ? Access::repeated : Access::walked;
   const View* const views[] = {&v};
   if (l->access == Access::walked) new (l->walk_bytes) Walk(make_walk(views, 1));
-}
-
-// The element again and again.
-void fill(char* to, const char* element, std::int64_t n, std::int64_t width) {
-  const auto fill_with = [&](auto item) {
-    std::memcpy(&item, element, sizeof item);
-    std::fill_n(reinterpret_cast<decltype(item)*>(to), n, item);
-  };
-  if (width == 4) return fill_with(std::uint32_t{});
-  if (width == 8) return fill_with(std::uint64_t{});
-  if (width == 2) return fill_with(std::uint16_t{});
-  fill_with(std::uint8_t{});
 }
 
 void copy_strided(char* to, std::int64_t to_step, const char* from, std::int64_t from_step, std::int64_t n,
@@ -167,9 +159,8 @@ struct Bound {
 class Piece {
  public:
   explicit Piece(const Bound& bound) : bound_(bound), p_(bound.program) {
-    for (std::int32_t i = 0; i < p_.n_operands; ++i) at_[i] = slot(i);
     for (std::int32_t i = 0; i < p_.n_operands; ++i)
-      if (const Layout& l = bound_.operands[i]; l.access == Access::repeated) fill(at_[i], l.data, p_.tile, l.width);
+      at_[i] = bound_.operands[i].access == Access::repeated ? bound_.operands[i].data : slot(i);
   }
 
   void run(std::int64_t begin, std::int64_t end) {
@@ -177,7 +168,8 @@ class Piece {
   }
 
  private:
-  char* slot(std::int32_t value) { return memory_ + p_.slot_of[value] * p_.tile * kWidest; }
+  char* slot(std::int32_t value) { return memory_ + p_.slot_of[value] * slot_bytes(); }
+  std::int64_t slot_bytes() const { return p_.tile * kWidest + kGap; }
 
   void run_tile(std::int64_t begin, std::int64_t end) {
     for (std::int32_t i = 0; i < p_.n_operands; ++i) {
@@ -206,9 +198,10 @@ class Piece {
     const bool direct = k >= 0 && bound_.results[k].access == Access::direct;
     at_[value] = direct ? bound_.results[k].data + begin * bound_.results[k].width : slot(static_cast<std::int32_t>(value));
     View* const views = reinterpret_cast<View*>(view_bytes_);
-    for (std::size_t i = 0; i < step.operands.size(); ++i) set(&views[i], at_[step.operands[i]], dtype_of(step.operands[i]), n);
+    for (std::size_t i = 0; i < step.operands.size(); ++i)
+      set(&views[i], at_[step.operands[i]], dtype_of(step.operands[i]), n, repeats(step.operands[i]) ? 0 : 1);
     View out;
-    set(&out, at_[value], step.dtype, n);
+    set(&out, at_[value], step.dtype, n, 1);
     KernelCall call;
     call.inputs = views;
     call.outputs = &out;
@@ -218,8 +211,8 @@ class Piece {
     call.fault = bound_.call.fault;
     if (step.f32_kernel) {
       call.f32_kernel = step.f32_kernel;
-      call.workspace = memory_ + p_.n_slots * p_.tile * kWidest;
-      call.workspace_bytes = static_cast<std::size_t>(kThreadBytes - p_.n_slots * p_.tile * kWidest);
+      call.workspace = memory_ + p_.n_slots * slot_bytes();
+      call.workspace_bytes = static_cast<std::size_t>(kThreadBytes - p_.n_slots * slot_bytes());
     }
     step.kernel(call);
   }
@@ -228,12 +221,14 @@ class Piece {
     return value < p_.n_operands ? bound_.call.inputs[value].dtype : p_.steps[value - p_.n_operands].dtype;
   }
 
-  static void set(View* v, char* data, DType dtype, std::int64_t n) {
+  bool repeats(std::int32_t value) const { return value < p_.n_operands && bound_.operands[value].access == Access::repeated; }
+
+  static void set(View* v, char* data, DType dtype, std::int64_t n, std::int64_t stride) {
     v->data = data;
     v->dtype = dtype;
     v->rank = 1;
     v->sizes[0] = n;
-    v->strides[0] = 1;
+    v->strides[0] = stride;
   }
 
   const Bound& bound_;

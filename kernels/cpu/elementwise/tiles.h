@@ -19,7 +19,7 @@ namespace tapedeck::kernels::cpu {
 // The chain. Values count from 0: the operands of the call, then the results of the steps in order.
 struct TileProgram {
   struct Step {
-    Kernel kernel = nullptr;      // takes dense views of one dimension
+    Kernel kernel = nullptr;      // takes views of one dimension, dense or of stride 0
     Kernel f32_kernel = nullptr;  // as in KernelCall
     const void* attrs = nullptr;  // must outlive the program
     std::vector<std::int32_t> operands;
