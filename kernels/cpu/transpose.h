@@ -36,26 +36,37 @@ void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_
     for (std::int64_t j = 0; j < cols; ++j) to[i * to_stride + j] = from[j * from_stride + i];
 }
 
+// 8 x 8 elements in full, or what is left of them at an edge.
+template <class T>
+void transpose_cell(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
+                    std::int64_t cols) {
+  if constexpr (sizeof(T) == 4) {
+    if (rows == 8 && cols == 8) {
+      Eight block[8];
+      for (int k = 0; k < 8; ++k) std::memcpy(&block[k], from + k * from_stride, 32);
+      transpose_eight(block);
+      for (int k = 0; k < 8; ++k) std::memcpy(to + k * to_stride, &block[k], 32);
+      return;
+    }
+  }
+  transpose_small(from, from_stride, to, to_stride, rows, cols);
+}
+
 }  // namespace detail
 
-// `rows` and `cols` are the sizes of the result.
+// `rows` and `cols` are the sizes of the result. A cache line of the source is read whole, and the next one of its row is asked
+// for: rows of a large matrix lie so far apart that a processor does not foresee them.
 template <class T>
 void transpose(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows, std::int64_t cols) {
-  constexpr std::int64_t step = 8;
-  for (std::int64_t i = 0; i < rows; i += step)
+  constexpr std::int64_t step = 8, line = std::max<std::int64_t>(step, 64 / static_cast<std::int64_t>(sizeof(T)));
+  for (std::int64_t first = 0; first < rows; first += line)
     for (std::int64_t j = 0; j < cols; j += step) {
-      const T* source = from + j * from_stride + i;
-      T* target = to + i * to_stride + j;
-      if constexpr (sizeof(T) == 4) {
-        if (i + step <= rows && j + step <= cols) {
-          detail::Eight block[8];
-          for (int k = 0; k < 8; ++k) std::memcpy(&block[k], source + k * from_stride, 32);
-          detail::transpose_eight(block);
-          for (int k = 0; k < 8; ++k) std::memcpy(target + k * to_stride, &block[k], 32);
-          continue;
-        }
-      }
-      detail::transpose_small(source, from_stride, target, to_stride, std::min(step, rows - i), std::min(step, cols - j));
+      const T* source = from + j * from_stride;
+      const std::int64_t some_cols = std::min(step, cols - j);
+      if (first + line < rows)
+        for (std::int64_t k = 0; k < some_cols; ++k) __builtin_prefetch(source + k * from_stride + first + line);
+      for (std::int64_t i = first; i < std::min(first + line, rows); i += step)
+        detail::transpose_cell(source + i, from_stride, to + i * to_stride + j, to_stride, std::min(step, rows - i), some_cols);
     }
 }
 
