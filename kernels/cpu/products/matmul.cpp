@@ -51,13 +51,18 @@ void copy_into(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std
     for (std::int64_t j = 0; j < cols; ++j) to[i * cols + j] = *m.at(row + i, col + j);
 }
 
+// Whether every block of the matrix is row-major as it lies.
+template <class T>
+bool is_plain(const Matrix<const T>& m) {
+  return (m.col_stride == 1 || m.cols == 1) && (m.row_stride >= m.cols || m.rows == 1);
+}
+
 // The rows [row, row + rows) and columns [col, col + cols) as a row-major block: the matrix itself if it is row-major,
 // otherwise a copy in `buffer`.
 template <class T>
 Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols,
                    T* buffer) {
-  const bool plain = (m.col_stride == 1 || m.cols == 1) && (m.row_stride >= m.cols || m.rows == 1);
-  if (plain) return {m.at(row, col), m.rows == 1 ? m.cols : m.row_stride};
+  if (is_plain(m)) return {m.at(row, col), m.rows == 1 ? m.cols : m.row_stride};
   copy_into(m, row, col, rows, cols, buffer);
   return {buffer, cols};
 }
@@ -186,11 +191,22 @@ void multiply_block(bool tiny, const A& a, const Matrix<const T>& b, std::int64_
   }
 }
 
-// Computes one tile of one product.
+// Computes the tiles of one product in the rows [begin, end) and in one column of tiles. A block of b that must be turned
+// serves all of them.
 template <class T, class A>
-void multiply_tile(bool tiny, const A& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row, std::int64_t col) {
-  const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col);
-  multiply_block(tiny, a, b, row, col, m, n, c.at(row, col), c.row_stride);
+void multiply_strip(bool tiny, const A& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t begin, std::int64_t end,
+                    std::int64_t col) {
+  alignas(64) T a_buffer[kTileRows * kTileInner];
+  alignas(64) T b_buffer[kTileInner * kTileCols];
+  const std::int64_t n = std::min(kTileCols, c.cols - col);
+  for (std::int64_t inner = 0; inner < a.cols; inner += kTileInner) {
+    const std::int64_t k = std::min(kTileInner, a.cols - inner);
+    const Block<T> right = row_major(b, inner, col, k, n, b_buffer);
+    for (std::int64_t row = begin; row < end; row += kTileRows) {
+      const std::int64_t m = std::min(kTileRows, end - row);
+      multiply(tiny, m, n, k, row_major(a, row, inner, m, k, a_buffer), right, c.at(row, col), c.row_stride, inner > 0);
+    }
+  }
 }
 
 // Computes one tile of `old` plus a product. `old` and the result may be the same memory.
@@ -219,6 +235,14 @@ Matrix<T> matrix_of(const View& v, std::int64_t index) {
   return {static_cast<T*>(v.data) + offset, v.sizes[r], v.sizes[c], v.strides[r], v.strides[c]};
 }
 
+// How many tiles below each other one job takes: several if the blocks of b must be turned, and if there are enough jobs.
+template <class T>
+std::int64_t tiles_of_strip(const Matrix<const T>& b, std::int64_t tile_rows, std::int64_t jobs) {
+  constexpr std::int64_t kStripTiles = 4, kEnoughJobs = 16;
+  const bool turned = !is_plain(b);
+  return turned && jobs >= kStripTiles * kEnoughJobs ? std::min(kStripTiles, tile_rows) : 1;
+}
+
 // Calls f(tiny, index, row, col) for every tile of every product of a batch. `tiny` says that the product is too small for a
 // call of oneDNN.
 template <class T, class F>
@@ -237,6 +261,24 @@ void for_each_tile(const View& c, std::int64_t k, const F& f) {
                });
 }
 
+// Calls f(tiny, index, begin, end, col) for every strip of `batch` products [m,k] x [k,n]: some tiles below each other.
+template <class T, class F>
+void for_each_strip(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<const T>& b, const F& f) {
+  const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
+  const std::int64_t strip = tiles_of_strip(b, tile_rows, batch * tile_rows * tile_cols);
+  const std::int64_t strips = (tile_rows - 1) / strip + 1, jobs = strips * tile_cols, strip_rows = strip * kTileRows;
+  const bool tiny = m * n * k <= kTinyProduct;
+  const double multiplications =
+      static_cast<double>(std::min(m, strip_rows) * std::min(n, kTileCols)) * static_cast<double>(k + 1);
+  parallel_for(batch * jobs, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t job = first; job < last; ++job) {
+                   const std::int64_t begin = job % jobs / tile_cols * strip_rows;
+                   f(tiny, job / jobs, begin, std::min(begin + strip_rows, m), job % tile_cols * kTileCols);
+                 }
+               });
+}
+
 template <class T>
 void matmul_of(const KernelCall& call) {
   const View &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
@@ -246,9 +288,12 @@ void matmul_of(const KernelCall& call) {
     std::fill(c.as<T>(), c.as<T>() + elements, T(0));
     return;
   }
-  for_each_tile<T>(c, k, [&](bool tiny, std::int64_t index, std::int64_t row, std::int64_t col) {
-    multiply_tile<T>(tiny, matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index), row, col);
-  });
+  const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1];
+  for_each_strip<T>(elements / (m * n), m, n, k, matrix_of<const T>(b, 0),
+                    [&](bool tiny, std::int64_t index, std::int64_t begin, std::int64_t end, std::int64_t col) {
+                      multiply_strip<T>(tiny, matrix_of<const T>(a, index), matrix_of<const T>(b, index),
+                                        matrix_of<T>(c, index), begin, end, col);
+                    });
 }
 
 template <class T>
@@ -292,21 +337,13 @@ void linear_of(const KernelCall& call) {
   const Rows<T> a{x, k};
   const Matrix<const T> b{w.as<const T>(), k, n, w.strides[0], w.strides[1]};
   const Matrix<T> c{y.as<T>(), m, n, n, 1};
-  const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
-  const bool tiny = m * n * k <= kTinyProduct;
-  const double multiplications =
-      static_cast<double>(std::min(m, kTileRows) * std::min(n, kTileCols)) * static_cast<double>(k + 1);
-  parallel_for(tile_rows * tile_cols, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t tile = begin; tile < end; ++tile) {
-                   const std::int64_t row = tile / tile_cols * kTileRows, col = tile % tile_cols * kTileCols;
-                   if (k > 0)
-                     multiply_tile<T>(tiny, a, b, c, row, col);
-                   else
-                     clear_tile(c, row, col);
-                   if (call.n_inputs > 2) add_bias(call.inputs[2], c, row, col);
-                 }
-               });
+  for_each_strip<T>(1, m, n, k, b, [&](bool tiny, std::int64_t, std::int64_t begin, std::int64_t end, std::int64_t col) {
+    if (k > 0) multiply_strip<T>(tiny, a, b, c, begin, end, col);
+    for (std::int64_t row = begin; row < end; row += kTileRows) {
+      if (k == 0) clear_tile(c, row, col);
+      if (call.n_inputs > 2) add_bias(call.inputs[2], c, row, col);
+    }
+  });
 }
 
 }  // namespace
