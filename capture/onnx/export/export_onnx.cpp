@@ -48,7 +48,7 @@ void give_state(const TapeFile& file, ModelBuilder& builder) {
 OnnxExport export_onnx(const std::string& path, const TapeFile& file, const OnnxExportOptions& options) {
   if (!onnx::is_supported()) onnx::write_model(path, {}, false);  // says why
   const Graph& g = file.captured;
-  onnx::ModelBuilder builder(g);
+  onnx::ModelBuilder builder(g, options.random);
   for (ValueId v = 0; v < g.n_inputs; ++v)
     builder.model().graph.inputs.push_back(onnx::value_info(builder.name_of(v), g.values[static_cast<std::size_t>(v)].type));
   onnx::export_nodes(builder);

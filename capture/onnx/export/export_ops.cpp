@@ -15,7 +15,7 @@ namespace {
 std::unordered_map<std::string_view, ExportOp> table() {
   std::unordered_map<std::string_view, ExportOp> all;
   for (auto* family : {element_exports, activation_exports, shape_exports, index_exports, reduce_exports, convolution_exports,
-                       pool_exports, norm_exports, update_exports, control_exports, refused_exports})
+                       pool_exports, norm_exports, update_exports, control_exports, random_exports, refused_exports})
     for (const ExportOp& op : family()) all.emplace(op.name, op);
   return all;
 }
@@ -79,13 +79,9 @@ void export_node(ModelBuilder& model, NodeId node) {
 // ---- ops without a counterpart ----
 
 std::vector<ExportOp> refused_exports() {
-  constexpr const char* kRandom = "random numbers of Tapedeck have no counterpart in ONNX";
   constexpr const char* kFunction = "ONNX has no such function";
   constexpr const char* kProcess = "it stands for code of another program";
   std::vector<ExportOp> all;
-  for (const char* name : {"uniform", "normal", "trunc_normal", "randint", "randperm", "bernoulli", "multinomial", "dropout",
-                           "alpha_dropout", "fold_in"})
-    all.push_back(refused(name, kRandom));
   for (const char* name : {"erfinv", "lgamma", "digamma", "polygamma", "ctc_loss", "ctc_loss_grad"})
     all.push_back(refused(name, kFunction));
   all.push_back(refused("dynamic", "only a run knows the sizes in it"));

@@ -40,6 +40,7 @@ std::vector<ExportOp> pool_exports();
 std::vector<ExportOp> norm_exports();
 std::vector<ExportOp> update_exports();
 std::vector<ExportOp> control_exports();
+std::vector<ExportOp> random_exports();
 std::vector<ExportOp> refused_exports();
 
 }  // namespace tapedeck::onnx
