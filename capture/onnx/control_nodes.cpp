@@ -211,7 +211,8 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
 struct Interpreter::ScanNode {
   std::size_t states = 0, stacked = 0;
   Integers in_axes, in_reverse, out_axes, out_reverse;
-  Tensors carried, xs;  // the slices of xs lie along dimension 0, in the order in which they are read
+  bool reverse = false;  // all operands and results are: the scan itself goes back, and none of them is
+  Tensors carried, xs;   // the slices of xs lie along dimension 0, in the order in which they are read
 };
 
 Interpreter::ScanNode Interpreter::scan_of(const Node& node, const Graph& body) const {
@@ -233,6 +234,13 @@ Interpreter::ScanNode Interpreter::scan_of(const Node& node, const Graph& body) 
   s.in_reverse = list("scan_input_directions", static_cast<std::size_t>(slices));
   s.out_axes = list("scan_output_axes", s.stacked);
   s.out_reverse = list("scan_output_directions", s.stacked);
+  const auto goes_back = [](std::int64_t direction) { return direction != 0; };
+  s.reverse = std::all_of(s.in_reverse.begin(), s.in_reverse.end(), goes_back) &&
+              std::all_of(s.out_reverse.begin(), s.out_reverse.end(), goes_back);
+  if (s.reverse) {
+    s.in_reverse.assign(s.in_reverse.size(), 0);
+    s.out_reverse.assign(s.out_reverse.size(), 0);
+  }
   return s;
 }
 
@@ -285,6 +293,8 @@ void Interpreter::run_scan(Scope& scope, const Node& node, Site site) {
     return give(scope, node, finished(made));
   }
   take_scan_operands(scope, node, site, &s);
+  LoopOptions options;
+  options.reverse = s.reverse;
   const auto pass = [&](const Tensors& now) {
     std::vector<Operand> inputs;
     for (const Tensor& t : now) inputs.push_back({t});
@@ -292,7 +302,7 @@ void Interpreter::run_scan(Scope& scope, const Node& node, Site site) {
     for (Tensor& t : made) t = alias(at(t));
     return made;
   };
-  const LoopResult result = tapedeck::scan(pass, s.carried, s.xs, {}, {}, site);
+  const LoopResult result = tapedeck::scan(pass, s.carried, s.xs, {}, options, site);
   Tensors made = result.carried;
   made.insert(made.end(), result.stacked.begin(), result.stacked.end());
   give(scope, node, finished(made));

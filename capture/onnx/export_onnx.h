@@ -14,6 +14,9 @@ namespace tapedeck TAPEDECK_API {
 struct OnnxExportOptions {
   // The bytes of large tensors go into one file beside the model, NAME.onnx.data. Models of 2 GiB and more need it.
   bool external_data = false;
+  // The model may draw random numbers. They have the distributions of those of Tapedeck, and backward uses those of forward,
+  // but they are other numbers in each run. Without this, ops that draw have no counterpart.
+  bool random = false;
 };
 
 struct OnnxExport {
@@ -26,8 +29,8 @@ struct OnnxExport {
 // its phase and place in its metadata; what belongs to the graph as a whole is metadata of the model (EXPORT.md).
 //
 // The model has opset 20 and IR version 10. Ops that ONNX lacks are composed of those that it has, so numbers may differ by
-// rounding. Memory: the values of the state once more. A failure leaves no new file behind, and an older model
-// as it was.
+// rounding. Loops and branches become Loop, Scan and If. Memory: the values of the state once more. A failure leaves no new
+// file behind, and an older model as it was.
 //
 // Throws UsageError, which names all ops that have no counterpart; or says that the file has no values, or that the model is
 // too large for one file; DeviceError if this build has no support for ONNX; FileError if the file cannot be written.

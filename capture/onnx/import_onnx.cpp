@@ -6,6 +6,7 @@
 #include <tapedeck/capture/onnx/training_step.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/unique_names.h>
@@ -212,6 +213,7 @@ class ModelImport {
     const NoGrad no_gradients;
     Capture capture(graph_name(model_.graph.name));
     const std::vector<Tensor> given = begin(capture);
+    const Scoped<Tensor> draws(thread_state().pass_rng, stated_rng());
     interpreter.run(scope_, Interpreter::Pass::record);
     UniqueNames names;
     for (const ValueInfo& v : model_.graph.outputs) {
@@ -219,6 +221,13 @@ class ModelImport {
       capture.output(names.unique(graph_name(v.name)).str(), o.tensor);
     }
     return capture.finish();
+  }
+
+  // The random state of a step that Tapedeck wrote, which the step also updates. Without one it is that of the thread.
+  Tensor stated_rng() const {
+    for (const Weight& w : weights_)
+      if (w.role == Role::rng && w.type == Type{DType::i64, {2}}) return w.recorded;
+    return {};
   }
 
   Captured record_step(Interpreter& interpreter) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 #endif
 
 namespace tapedeck::onnx {
@@ -90,7 +91,29 @@ void give_tensor(const TensorData& from, std::string bytes, DataFile* data, form
     to.set_raw_data(std::move(bytes));
 }
 
-void give_attribute(const std::string& name, const Attribute& from, format::AttributeProto& to) {
+// Writes graphs without recursion: graphs that attributes hold wait in a list.
+class GraphWriter {
+ public:
+  explicit GraphWriter(DataFile* data) : data_(data) {}
+  void write(Graph& from, format::GraphProto& to) {
+    waiting_ = {{&from, &to}};
+    while (!waiting_.empty()) {
+      const auto [graph, message] = waiting_.back();
+      waiting_.pop_back();
+      give_graph(*graph, *message);
+    }
+  }
+
+ private:
+  void give_graph(Graph& from, format::GraphProto& to);
+  void give_node(const Node& from, format::NodeProto& to);
+  void give_attribute(const std::string& name, const Attribute& from, format::AttributeProto& to);
+
+  DataFile* data_;
+  std::vector<std::pair<Graph*, format::GraphProto*> > waiting_;
+};
+
+void GraphWriter::give_attribute(const std::string& name, const Attribute& from, format::AttributeProto& to) {
   to.set_name(name);
   to.set_type(static_cast<std::int32_t>(from.kind));
   switch (from.kind) {
@@ -111,8 +134,10 @@ void give_attribute(const std::string& name, const Attribute& from, format::Attr
     case AttributeKind::texts:
       for (const std::string& v : from.texts) to.add_strings(v);
       return;
-    case AttributeKind::none:
     case AttributeKind::graph:
+      waiting_.emplace_back(from.graph.get(), to.mutable_g());
+      return;
+    case AttributeKind::none:
       throw UsageError(fmt::format("the attribute '{}' is of a kind that is not written", name));
   }
 }
@@ -126,7 +151,7 @@ void give_metadata(const std::map<std::string, std::string>& from, Message& to) 
   }
 }
 
-void give_node(const Node& from, format::NodeProto& to) {
+void GraphWriter::give_node(const Node& from, format::NodeProto& to) {
   to.set_name(from.name);
   to.set_op_type(from.op);
   if (!from.domain.empty()) to.set_domain(from.domain);
@@ -150,6 +175,14 @@ void give_value(const ValueInfo& from, format::ValueInfoProto& to) {
   }
 }
 
+void GraphWriter::give_graph(Graph& from, format::GraphProto& to) {
+  to.set_name(from.name);
+  for (const Node& node : from.nodes) give_node(node, *to.add_node());
+  for (TensorData& t : from.initializers) give_tensor(t, std::move(t.bytes), data_, *to.add_initializer());
+  for (const ValueInfo& v : from.inputs) give_value(v, *to.add_input());
+  for (const ValueInfo& v : from.outputs) give_value(v, *to.add_output());
+}
+
 format::ModelProto message_of(Model& model, DataFile* data) {
   format::ModelProto to;
   to.set_ir_version(model.ir_version);
@@ -160,12 +193,7 @@ format::ModelProto message_of(Model& model, DataFile* data) {
     set->set_version(version);
   }
   give_metadata(model.metadata, to);
-  format::GraphProto& graph = *to.mutable_graph();
-  graph.set_name(model.graph.name);
-  for (const Node& node : model.graph.nodes) give_node(node, *graph.add_node());
-  for (TensorData& t : model.graph.initializers) give_tensor(t, std::move(t.bytes), data, *graph.add_initializer());
-  for (const ValueInfo& v : model.graph.inputs) give_value(v, *graph.add_input());
-  for (const ValueInfo& v : model.graph.outputs) give_value(v, *graph.add_output());
+  GraphWriter(data).write(model.graph, *to.mutable_graph());
   return to;
 }
 

@@ -4,7 +4,6 @@
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -21,10 +20,6 @@ std::string bytes_of(const Tensor& t) {
   std::string bytes(static_cast<std::size_t>(t.bytes()), '\0');
   if (!bytes.empty()) t.copy_to(bytes.data(), bytes.size(), dtype_size(t.dtype()));
   return bytes;
-}
-
-[[noreturn]] void refuse_abstract(const std::string& what) {
-  throw UsageError(fmt::format("cannot export: the file has no values{}; record it without --abstract", what));
 }
 
 // An abstract recording has no numbers, but perhaps counters.
@@ -46,48 +41,6 @@ void give_state(const TapeFile& file, ModelBuilder& builder) {
   }
 }
 
-void give_constant(const tapedeck::Graph& g, const tapedeck::Node& node, ModelBuilder& builder) {
-  const Literal* literal = g.literal(node);
-  if (literal->data == nullptr && literal->type.bytes() > 0) refuse_abstract("");
-  std::string bytes(static_cast<const char*>(literal->data.get()), static_cast<std::size_t>(literal->type.bytes()));
-  builder.model().graph.initializers.push_back(
-      tensor_data(builder.name_of(node.first_output), literal->type, std::move(bytes)));
-}
-
-// The ops without a counterpart, each once, with its first node.
-class Refusals {
- public:
-  void add(const tapedeck::Graph& g, NodeId n, const std::string& reason) {
-    const tapedeck::Node& node = g.nodes[static_cast<std::size_t>(n)];
-    if (std::find(ops_.begin(), ops_.end(), node.op->name) != ops_.end()) return;
-    ops_.emplace_back(node.op->name);
-    std::string place = fmt::format("node {}", n);
-    if (!node.origin.site.empty()) place += fmt::format(", {}", node.origin.site.view());
-    texts_.push_back(fmt::format("'{}' ({}{}{})", node.op->name, place, reason.empty() ? "" : ": ", reason));
-  }
-  void check() const {
-    if (!texts_.empty()) throw UsageError(fmt::format("cannot export: no counterpart of {}", fmt::join(texts_, ", ")));
-  }
-
- private:
-  std::vector<std::string> ops_, texts_;
-};
-
-void give_nodes(const tapedeck::Graph& g, ModelBuilder& builder) {
-  Refusals refusals;
-  for (NodeId n = 0; n < g.node_count(); ++n) {
-    try {
-      if (g.literal(g.nodes[static_cast<std::size_t>(n)]) != nullptr)
-        give_constant(g, g.nodes[static_cast<std::size_t>(n)], builder);
-      else
-        export_node(builder, n);
-    } catch (const Refusal& refusal) {
-      refusals.add(g, n, refusal.reason);
-    }
-  }
-  refusals.check();
-}
-
 }  // namespace
 
 }  // namespace onnx
@@ -95,14 +48,15 @@ void give_nodes(const tapedeck::Graph& g, ModelBuilder& builder) {
 OnnxExport export_onnx(const std::string& path, const TapeFile& file, const OnnxExportOptions& options) {
   if (!onnx::is_supported()) onnx::write_model(path, {}, false);  // says why
   const Graph& g = file.captured;
-  onnx::ModelBuilder builder(g);
+  onnx::ModelBuilder builder(g, options.random);
   for (ValueId v = 0; v < g.n_inputs; ++v)
     builder.model().graph.inputs.push_back(onnx::value_info(builder.name_of(v), g.values[static_cast<std::size_t>(v)].type));
-  onnx::give_nodes(g, builder);
+  onnx::export_nodes(builder);
+  builder.refusals().check();
   onnx::give_state(file, builder);
   builder.finish();
   OnnxExport result;
-  result.nodes = static_cast<std::int64_t>(builder.model().graph.nodes.size());
+  result.nodes = builder.node_count();
   result.bytes = onnx::write_model(path, std::move(builder.model()), options.external_data);
   return result;
 }

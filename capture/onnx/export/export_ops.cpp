@@ -1,5 +1,10 @@
 #include <tapedeck/capture/onnx/export/export_ops.h>
 
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+
 #include <string>
 #include <unordered_map>
 
@@ -10,7 +15,7 @@ namespace {
 std::unordered_map<std::string_view, ExportOp> table() {
   std::unordered_map<std::string_view, ExportOp> all;
   for (auto* family : {element_exports, activation_exports, shape_exports, index_exports, reduce_exports, convolution_exports,
-                       pool_exports, norm_exports, update_exports, refused_exports})
+                       pool_exports, norm_exports, update_exports, control_exports, random_exports, refused_exports})
     for (const ExportOp& op : family()) all.emplace(op.name, op);
   return all;
 }
@@ -21,6 +26,43 @@ const ExportOp* find_export(std::string_view name) {
   static const std::unordered_map<std::string_view, ExportOp> all = table();
   const auto it = all.find(name);
   return it == all.end() ? nullptr : &it->second;
+}
+
+void refuse_abstract(const std::string& values) {
+  throw UsageError(fmt::format("cannot export: the file has no values{}; record it without --abstract", values));
+}
+
+namespace {
+
+void give_constant(ModelBuilder& model, const tapedeck::Node& node) {
+  const Literal* literal = model.graph().literal(node);
+  if (literal->data == nullptr && literal->type.bytes() > 0) refuse_abstract("");
+  std::string bytes(static_cast<const char*>(literal->data.get()), static_cast<std::size_t>(literal->type.bytes()));
+  model.model().graph.initializers.push_back(tensor_data(model.name_of(node.first_output), literal->type, std::move(bytes)));
+}
+
+// Regions are full of aliases, which mark the values that they share with the graph around. They are no nodes of the model.
+bool is_alias(const ModelBuilder& model, const tapedeck::Node& node) {
+  return model.outer() != nullptr && (node.op == &ops::alias || node.op == &ops::stop_gradient);
+}
+
+}  // namespace
+
+void export_nodes(ModelBuilder& model) {
+  const tapedeck::Graph& g = model.graph();
+  for (NodeId n = 0; n < g.node_count(); ++n) {
+    const tapedeck::Node& node = g.nodes[static_cast<std::size_t>(n)];
+    try {
+      if (g.literal(node) != nullptr)
+        give_constant(model, node);
+      else if (is_alias(model, node))
+        model.rename(node.first_output, model.name_of(g.inputs(node)[0]));
+      else
+        export_node(model, n);
+    } catch (const Refusal& refusal) {
+      model.refusals().add(g, n, refusal.reason);
+    }
+  }
 }
 
 void export_node(ModelBuilder& model, NodeId node) {
@@ -37,18 +79,13 @@ void export_node(ModelBuilder& model, NodeId node) {
 // ---- ops without a counterpart ----
 
 std::vector<ExportOp> refused_exports() {
-  constexpr const char* kRandom = "random numbers of Tapedeck have no counterpart in ONNX";
   constexpr const char* kFunction = "ONNX has no such function";
-  constexpr const char* kRegion = "graphs inside nodes are not exported";
   constexpr const char* kProcess = "it stands for code of another program";
   std::vector<ExportOp> all;
-  for (const char* name : {"uniform", "normal", "trunc_normal", "randint", "randperm", "bernoulli", "multinomial", "dropout",
-                           "alpha_dropout", "fold_in"})
-    all.push_back(refused(name, kRandom));
   for (const char* name : {"erfinv", "lgamma", "digamma", "polygamma", "ctc_loss", "ctc_loss_grad"})
     all.push_back(refused(name, kFunction));
-  for (const char* name : {"cond", "scan", "while", "dynamic", "loop_grad"}) all.push_back(refused(name, kRegion));
   all.push_back(refused("fused", "a plan makes it of nodes that can be exported: export the captured graph"));
+  all.push_back(refused("dynamic", "only a run knows the sizes in it"));
   all.push_back(refused("custom_gradient", "it is on tapes only"));
   for (const char* name : {"on_host", "opaque"}) all.push_back(refused(name, kProcess));
   return all;

@@ -4,6 +4,7 @@
 
 #include <tapedeck/capture/onnx/export/node_export.h>
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,11 @@ inline ExportOp refused(const char* name, const char* reason) { return {name, nu
 const ExportOp* find_export(std::string_view name);  // null: nothing is known of the op
 // Appends the nodes that take the place of a node of the graph. Throws Refusal.
 void export_node(ModelBuilder& model, NodeId node);
+// Appends those of all nodes. The refusals go into those of the model. Regions are exported by functions of the table that call
+// this again, as deep as regions are inside each other, of which ModelBuilder::enter() takes so many.
+void export_nodes(ModelBuilder& model);
+// Throws UsageError, which says that a file without `values` cannot be exported.
+[[noreturn]] void refuse_abstract(const std::string& values);
 
 std::vector<ExportOp> element_exports();
 std::vector<ExportOp> activation_exports();
@@ -33,6 +39,8 @@ std::vector<ExportOp> convolution_exports();
 std::vector<ExportOp> pool_exports();
 std::vector<ExportOp> norm_exports();
 std::vector<ExportOp> update_exports();
+std::vector<ExportOp> control_exports();
+std::vector<ExportOp> random_exports();
 std::vector<ExportOp> refused_exports();
 
 }  // namespace tapedeck::onnx

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/onnx/export/node_export.h>
 
+#include <tapedeck/capture/onnx/export/export_ops.h>
+
 #include <tapedeck/kernels/half.h>
 
 #include <algorithm>
@@ -73,6 +75,11 @@ Named::Named(const char* n, const Integers& v) : name(n) {
   value.integers = v;
 }
 
+Named::Named(const char* n, std::shared_ptr<Graph> v) : name(n) {
+  value.kind = AttributeKind::graph;
+  value.graph = std::move(v);
+}
+
 // ---- terms ----
 
 Term Term::as(DType dtype) const {
@@ -100,7 +107,7 @@ Term choose(const Term& condition, const Factor& a, const Factor& b) {
 // ---- the node ----
 
 NodeExport::NodeExport(ModelBuilder& model, NodeId node)
-    : model_(model), node_(model.graph().nodes[static_cast<std::size_t>(node)]), op_(node_.op->name) {
+    : model_(model), id_(node), node_(model.graph().nodes[static_cast<std::size_t>(node)]), op_(node_.op->name) {
   for (const ValueId v : model.graph().inputs(node_)) given_.push_back(model.name_of(v));
   base_ = node_.n_outputs > 0 ? model.name_of(node_.first_output) : op_;
 }
@@ -189,6 +196,27 @@ Term NodeExport::filled(const Shape& shape, double value, DType dtype) {
   return add("ConstantOfShape", {list(list_of(shape))}, dtype, {attribute});
 }
 
+Terms NodeExport::inlined(const tapedeck::Graph& region, const Terms& inputs) {
+  std::vector<std::string> names;
+  for (const Term& t : inputs) names.push_back(t.name());
+  ModelBuilder inner(model_, id_, region, names);
+  export_nodes(inner);
+  for (Node& node : inner.take_nodes()) nodes_.push_back(std::move(node));
+  Terms results;
+  for (const ValueId v : region.outputs)
+    results.emplace_back(*this, inner.name_of(v), region.values[static_cast<std::size_t>(v)].type.dtype);
+  return results;
+}
+
+Term NodeExport::in_outermost(const std::function<Term()>& write) {
+  std::vector<Node> own;
+  std::swap(own, nodes_);
+  const Term result = write();
+  for (Node& n : nodes_) model_.outermost().append(std::move(n), node_.origin);
+  nodes_ = std::move(own);
+  return result;
+}
+
 // A result that is an operand, a constant or a result already gets its name from a copy.
 void NodeExport::finish(const Terms& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -208,6 +236,46 @@ void NodeExport::finish(const Terms& results) {
     }
   }
   for (Node& n : nodes_) model_.append(std::move(n), node_.origin);
+}
+
+// ---- graphs inside the node ----
+
+InnerGraph::InnerGraph(NodeExport& n) : n_(n), graph_(std::make_shared<Graph>()) {
+  n.model_.enter();
+  graph_->name = n.model_.new_name(n.op_ + " of " + n.base_);
+  std::swap(around_, n.nodes_);
+}
+
+// After a refusal, which ends the graph too early.
+InnerGraph::~InnerGraph() {
+  if (!open_) return;
+  n_.model_.leave();
+  std::swap(around_, n_.nodes_);
+}
+
+Term InnerGraph::input(const std::string& name, const Type& type) {
+  graph_->inputs.push_back(value_info(n_.model_.new_name(n_.base_ + "/" + name), type));
+  return {n_, graph_->inputs.back().name, type.dtype};
+}
+
+// A result must have a node of the graph that computes it, and it must not be another result, too.
+void InnerGraph::output(const Term& result, const Type& type) {
+  const auto makes = [&](const Node& node) {
+    return std::find(node.outputs.begin(), node.outputs.end(), result.name()) != node.outputs.end();
+  };
+  const auto same = [&](const ValueInfo& v) { return v.name == result.name(); };
+  const bool own = std::any_of(n_.nodes_.begin(), n_.nodes_.end(), makes) &&
+                   std::none_of(graph_->outputs.begin(), graph_->outputs.end(), same);
+  graph_->outputs.push_back(value_info(own ? result.name() : result.apply("Identity").name(), type));
+}
+
+Named InnerGraph::end(const char* attribute) {
+  for (Node& node : n_.nodes_) n_.model_.describe(node, n_.node_.origin);
+  graph_->nodes = std::move(n_.nodes_);
+  n_.nodes_ = std::move(around_);
+  n_.model_.leave();
+  open_ = false;
+  return {attribute, graph_};
 }
 
 // ---- shapes ----

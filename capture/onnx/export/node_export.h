@@ -5,6 +5,8 @@
 #include <tapedeck/capture/onnx/export/model_builder.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,13 +56,9 @@ struct Named {
   Named(const char* n, double v);
   Named(const char* n, const std::string& v);
   Named(const char* n, const Integers& v);
+  Named(const char* n, std::shared_ptr<Graph> v);
 };
 using Attributes = std::vector<Named>;
-
-// A function that cannot write this node throws the reason.
-struct Refusal {
-  std::string reason;
-};
 
 class NodeExport {
  public:
@@ -80,6 +78,10 @@ class NodeExport {
   const Literal* literal() const { return model_.graph().literal(node_); }
   const void* raw_attributes() const { return model_.graph().attributes(node_); }
   const Op& description() const { return *node_.op; }
+  ModelBuilder& model() const { return model_; }
+  ValueId value(int i) const { return model_.graph().inputs(node_)[static_cast<std::size_t>(i)]; }
+  const std::string& result_name() const { return model_.name_of(node_.first_output); }
+  const tapedeck::Graph& region(int i) const { return *model_.graph().regions_of(node_)[static_cast<std::size_t>(i)]; }
   [[noreturn]] void refuse(const std::string& reason) const { throw Refusal{reason}; }
 
   // ---- what takes its place ----
@@ -93,20 +95,45 @@ class NodeExport {
   Term integers(const Shape& shape, const Integers& values);   // i64
   Term filled(const Shape& shape, double value, DType dtype);  // a number in every place
 
+  // Appends the nodes of a region, which reads these terms as its inputs; its results.
+  Terms inlined(const tapedeck::Graph& region, const Terms& inputs);
+
+  // Appends the nodes that `write` adds to the outermost graph, where all graphs can read its result.
+  Term in_outermost(const std::function<Term()>& write);
+
   // Appends the nodes to the model, with the results of the node as their results.
   void finish(const Terms& results);
 
  private:
+  friend class InnerGraph;
   // The same on operands of another dtype, where ONNX does not have the op for their own.
   Terms add_wide(const char* op, Terms operands, std::vector<DType> results, const Attributes& attributes, DType own,
                  DType wide);
 
   ModelBuilder& model_;
+  NodeId id_;
   const tapedeck::Node& node_;
   std::string op_;
   std::vector<std::string> given_;  // names of the operands
   std::vector<Node> nodes_;
   std::string base_;  // of the names of values between the nodes
+};
+
+// A graph inside the node. From its beginning to its end the nodes that are added stand in it.
+class InnerGraph {
+ public:
+  explicit InnerGraph(NodeExport& n);
+  ~InnerGraph();
+  InnerGraph(const InnerGraph&) = delete;
+  Term input(const std::string& name, const Type& type);
+  void output(const Term& result, const Type& type);
+  Named end(const char* attribute);  // the attribute that holds it
+
+ private:
+  NodeExport& n_;
+  std::vector<Node> around_;  // the nodes before it
+  std::shared_ptr<Graph> graph_;
+  bool open_ = true;
 };
 
 // ---- arithmetic ----

@@ -22,6 +22,7 @@ struct ExportOptions {
   std::string file;
   bool planned = false;
   bool external_data = false;
+  bool random = false;
   std::string output;
   bool json = false;
 };
@@ -42,6 +43,10 @@ std::vector<Option> table(ExportOptions& o) {
        .to = &o.external_data,
        .help =
            "onnx: the bytes of large tensors go into a file beside the model, FILE.data. Models of 2 GiB and more need it."},
+      {.name = "--random",
+       .to = &o.random,
+       .help = "onnx: the model draws random numbers of its own where the graph draws, for dropout for instance. Without this "
+               "such a graph is refused."},
       {.name = "--output",
        .letter = 'o',
        .metavar = "FILE",
@@ -69,7 +74,8 @@ int run_onnx(const ExportOptions& options) {
   if (options.external_data) outputs.push_back({"--external-data", data});
   check_outputs({options.file}, outputs);
   const TapeFile file = load_any(options.file, Check::all);
-  const OnnxExport result = export_onnx(options.output, file, {.external_data = options.external_data});
+  const OnnxExport result =
+      export_onnx(options.output, file, {.external_data = options.external_data, .random = options.random});
   answer(options.json ? export_onnx_report(file.captured, options.output, result)
                       : fmt::format("wrote {}: {} nodes, {}\n", options.output, result.nodes, human_size(result.bytes)));
   return kOk;
@@ -79,6 +85,7 @@ int run(const ExportOptions& options) {
   const StopAtInterrupt stop;
   if (options.format == "onnx") return run_onnx(options);
   if (options.external_data) throw UsageError("--external-data is for `export onnx`");
+  if (options.random) throw UsageError("--random is for `export onnx`");
   check_outputs({options.file}, {{"-o", options.output, true}});
   const TapeFile file = load_any(options.file, Check::structure);
   const Graph graph = options.planned ? planned_graph(file) : file.captured;

@@ -1,6 +1,5 @@
 // Models that are exported and imported again: the models of PyTorch, the models of the zoo, and every op by itself.
-#include <tapedeck/tests/capture/onnx/onnx_data.h>
-#include <tapedeck/tests/capture/temporary_folder.h>
+#include <tapedeck/tests/capture/onnx/there_and_back.h>
 #include <tapedeck/tests/engine/all_ops.h>
 
 #include <tapedeck/capture/file/captured_file.h>
@@ -21,35 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class OnnxExportTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
-  }
-  TapeFile exported_and_imported(const TapeFile& file, const OnnxExportOptions& options = {}) const {
-    export_onnx(path(), file, options);
-    return import_onnx(path()).file;
-  }
-  std::string path() const { return folder_.file("model.onnx"); }
-  TemporaryFolder folder_;
-};
-
-std::map<std::string, Tensor> outputs_by_name(const Graph& g, const std::vector<Tensor>& values) {
-  std::map<std::string, Tensor> all;
-  for (std::size_t i = 0; i < g.outputs.size(); ++i) all[g.output_names[i].str()] = values[i];
-  return all;
-}
-
-// The outputs of one run, and the state after it as "name.next". `inputs` may name more than the graph has.
-std::map<std::string, Tensor> run_once(const TapeFile& file, const std::map<std::string, Tensor>& inputs) {
-  Executor executor = make_executor(file);
-  const Graph& g = file.captured;
-  for (ValueId v = 0; v < g.n_inputs; ++v) executor.set_input(g.value_name(v), inputs.at(g.value_name(v)));
-  std::map<std::string, Tensor> results = outputs_by_name(g, executor.run_and_outputs());
-  for (const Update& u : g.updates) results[g.value_name(u.state) + ".next"] = executor.state(g.value_name(u.state));
-  return results;
-}
-
 // ---- models of PyTorch ----
 
 std::vector<std::string> models() {
@@ -65,16 +35,6 @@ std::map<std::string, Tensor> inputs_of(const Graph& g, const std::string& folde
   std::map<std::string, Tensor> inputs;
   for (std::size_t i = 0; i < values.size(); ++i) inputs[g.value_name(static_cast<ValueId>(i))] = values[i];
   return inputs;
-}
-
-// The message of the export, or nothing.
-std::string refusal(const std::string& path, const TapeFile& file) {
-  try {
-    export_onnx(path, file);
-    return {};
-  } catch (const UsageError& e) {
-    return e.what();
-  }
 }
 
 const char* const kDropout = "cannot export: no counterpart of 'dropout' (node ";

@@ -30,10 +30,16 @@ expect 2 export onnx lenet.tape; said '-o model.onnx'
 expect 2 export onnx lenet.tape -o -
 expect 2 export onnx lenet.tape -o p.onnx --planned; said '--planned'
 expect 2 export dot lenet.tape --external-data; said 'export onnx'
+expect 2 export dot lenet.tape --random; said 'export onnx'
 expect 2 export onnx lenet.tape -o lenet.tape; said 'it would overwrite'
 expect 3 export onnx missing.tape -o m.onnx
 expect 0 record mlp --batch 2 -o mlp.tape
-expect 2 export onnx mlp.tape -o mlp.onnx; said "no counterpart of 'dropout' (node 6, mlp.cpp:11: random numbers"
+expect 2 export onnx mlp.tape -o mlp.onnx; said "no counterpart of 'dropout' (node 6, mlp.cpp:11: random numbers"; said '--random'
 expect 0 record lenet --batch 2 --abstract -o abstract.tape
 expect 2 export onnx abstract.tape -o a.onnx; said 'record it without --abstract'
 for name in p.onnx m.onnx mlp.onnx a.onnx; do [ ! -e $name ] || fail "$name is there"; done
+
+# A model that draws its own numbers comes back as a step of training.
+expect 0 export onnx mlp.tape -o random.onnx --random; quiet; answered 'wrote random.onnx: '
+expect 0 import onnx random.onnx -o random.tape
+expect 0 replay random.tape --steps 2; quiet
