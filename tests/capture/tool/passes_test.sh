@@ -41,11 +41,17 @@ tail -n +2 f.graph > f.body
 expect 0 opt f.graph --level 0; answered 'neg(%d)'; [[ $(grep -c ' = ' out) == $(grep -c ' = ' f.body) ]] || fail "level 0 changed the graph"
 expect 0 opt f.graph --level 1; grep -q 'neg' out && fail "dead code stayed"; answered 'mul(%c, %one)'; answered '%b: f32[4] = exp(%x)'
 expect 0 opt f.graph --level 2; cp out two.graph; expect 0 opt f.graph; cmp -s out two.graph || fail "2 is not the default"
-expect 2 opt f.graph --level 3; said "--level"
+expect 2 opt f.graph --level 4; said "--level"
 expect 2 opt f.graph --level 1 --pass cse; said "exclude each other"
-for level in 0 1 2; do expect 0 plan f.graph --level $level -o l$level.tape --json; declare "nodes$level=$(number nodes)"; done
+for level in 0 1 2 3; do expect 0 plan f.graph --level $level -o l$level.tape --json; declare "nodes$level=$(number nodes)"; done
 [[ $nodes0 -gt $nodes1 && $nodes1 -gt $nodes2 ]] || fail "the nodes do not fall: $nodes0, $nodes1, $nodes2"
-for level in 0 1 2; do expect 0 verify l$level.tape; expect 0 replay l$level.tape --steps 2 --check-eager; done
+for level in 0 1 2 3; do expect 0 verify l$level.tape; expect 0 replay l$level.tape --steps 2 --check-eager; done
+
+# --level 3: a chain of elementwise nodes becomes one node, where results are large enough
+sed 's/\[4\]/[400]/g' f.graph > wide.graph
+expect 0 opt wide.graph --pass=fuse; answered "fused("
+expect 0 plan wide.graph --level 3 -o wide.tape; answered "fused"; expect 0 verify wide.tape
+expect 0 print wide.tape --planned; answered "= fused("; expect 0 replay wide.tape --steps 2 --check-eager
 expect 0 plan f.graph -o l.tape; expect 0 compare l.tape l2.tape
 
 # print --after: the graph on its way to the planner
