@@ -243,25 +243,8 @@ std::int64_t tiles_of_strip(const Matrix<const T>& b, std::int64_t tile_rows, st
   return turned && jobs >= kStripTiles * kEnoughJobs ? std::min(kStripTiles, tile_rows) : 1;
 }
 
-// Calls f(tiny, index, row, col) for every tile of every product of a batch. `tiny` says that the product is too small for a
-// call of oneDNN.
-template <class T, class F>
-void for_each_tile(const View& c, std::int64_t k, const F& f) {
-  const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1], batch = c.numel() / (m * n);
-  const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
-  const std::int64_t tiles = tile_rows * tile_cols;
-  const bool tiny = m * n * k <= kTinyProduct;
-  const double multiplications = static_cast<double>(std::min(m, kTileRows) * std::min(n, kTileCols)) * static_cast<double>(k);
-  parallel_for(batch * tiles, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t job = begin; job < end; ++job) {
-                   const std::int64_t tile = job % tiles;
-                   f(tiny, job / tiles, tile / tile_cols * kTileRows, tile % tile_cols * kTileCols);
-                 }
-               });
-}
-
-// Calls f(tiny, index, begin, end, col) for every strip of `batch` products [m,k] x [k,n]: some tiles below each other.
+// Calls f(tiny, index, begin, end, col) for every strip of `batch` products [m,k] x [k,n]: some tiles below each other, in rows
+// [begin, end). `tiny` says that the product is too small for a call of oneDNN.
 template <class T, class F>
 void for_each_strip(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const Matrix<const T>& b, const F& f) {
   const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
@@ -300,10 +283,13 @@ template <class T>
 void addmm_of(const KernelCall& call) {
   const View &old = call.inputs[0], &a = call.inputs[1], &b = call.inputs[2], &c = call.outputs[0];
   if (c.numel() == 0) return;
-  for_each_tile<T>(c, a.sizes[a.rank - 1], [&](bool tiny, std::int64_t index, std::int64_t row, std::int64_t col) {
-    add_tile<T>(tiny, matrix_of<const T>(old, index), matrix_of<const T>(a, index), matrix_of<const T>(b, index),
-                matrix_of<T>(c, index), row, col);
-  });
+  const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1], k = a.sizes[a.rank - 1];
+  for_each_strip<T>(c.numel() / (m * n), m, n, k, matrix_of<const T>(b, 0),
+                    [&](bool tiny, std::int64_t index, std::int64_t begin, std::int64_t end, std::int64_t col) {
+                      for (std::int64_t row = begin; row < end; row += kTileRows)
+                        add_tile<T>(tiny, matrix_of<const T>(old, index), matrix_of<const T>(a, index),
+                                    matrix_of<const T>(b, index), matrix_of<T>(c, index), row, col);
+                    });
 }
 
 template <class T>

@@ -82,6 +82,17 @@ TEST(Matmul, AnyLayoutGivesTheSameBits) {
     check(random, DType::f32, 1 + random() % 150, 1 + random() % 300, 1 + random() % 300);
 }
 
+// So large that one turned block of the right factor serves several tiles below each other.
+TEST(Matmul, TurnedBlocksOfManyTilesGiveTheBitsOfPlainOnes) {
+  Random random(kSeed);
+  constexpr std::int64_t kRows = 600, kCols = 3400, kInner = 20;
+  const Array a = random_array(random, DType::f32, {kRows, kInner}, -3, 3),
+              b = random_array(random, DType::f32, {kInner, kCols}, -3, 3);
+  const Array c = product(a, b, {kRows, kCols});
+  expect_product(a, b, c, 1e-6);
+  EXPECT_TRUE(same_bits(product(a, column_major(b), {kRows, kCols}), c));
+}
+
 TEST(Matmul, BatchesThatBroadcast) {
   Random random(kSeed);
   const Array a = broadcast(random_array(random, DType::f32, {3, 1, 5, 6}), {3, 4, 5, 6});
