@@ -153,8 +153,8 @@ void Interpreter::run_node(Scope& scope, const Node& node, std::int64_t number) 
       const Operand* o = operand(scope, node, i);
       operands.push_back(o == nullptr ? Operand() : *o);
     }
-    NodeCall call(state_, node, opset, std::move(operands), site);
-    give(scope, node, results_of(node, *op, call));
+    NodeCall call(state_, *scope.graph, node, opset_of(node), std::move(operands), site);
+    give(scope, node, results_of(node, op, call));
   } catch (const ParseError&) {
     throw;
   } catch (const FileError&) {

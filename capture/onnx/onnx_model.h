@@ -82,6 +82,9 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<TensorData> initializers;
   std::vector<ValueInfo> inputs, outputs;
+  // The types that the file states for results of nodes, those of outputs too, by name. Some ops have results whose size only
+  // their data decides; the importer then takes it from here.
+  std::map<std::string, ValueInfo> values;
 };
 
 struct Function {

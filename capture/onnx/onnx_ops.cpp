@@ -84,7 +84,6 @@ const char* why_unsupported(std::string_view name) {
       {"LinearAttention", kRare},
       {"MaxRoiPool", kRare},
       {"MaxUnpool", kRare},
-      {"ReverseSequence", kRare},
       {"RoiAlign", kRare},
       {"SwiGLU", kRare},
       {"TensorScatter", kRare},

@@ -163,9 +163,10 @@ format::ModelProto message_of(Model& model, DataFile* data) {
   format::GraphProto& graph = *to.mutable_graph();
   graph.set_name(model.graph.name);
   for (const Node& node : model.graph.nodes) give_node(node, *graph.add_node());
-  for (TensorData& t : model.graph.initializers) give_tensor(t, std::move(t.bytes), data, *graph.add_initializer());
+  for (TensorData& t : model.graph.initializers) give_tensor(std::move(t), data, *graph.add_initializer());
   for (const ValueInfo& v : model.graph.inputs) give_value(v, *graph.add_input());
   for (const ValueInfo& v : model.graph.outputs) give_value(v, *graph.add_output());
+  for (const auto& [name, v] : model.graph.values) give_value(v, *graph.add_value_info());
   return to;
 }
 

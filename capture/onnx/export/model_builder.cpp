@@ -110,6 +110,7 @@ void ModelBuilder::append(Node node, const Origin& origin) {
 void ModelBuilder::add_output(ValueId v, const std::string& name) {
   if (name_of(v) != name) append(copy_node(name_of(v), name), {});
   model_.graph.outputs.push_back(value_info(name, graph_.values[static_cast<std::size_t>(v)].type));
+  model_.graph.values.erase(name);  // an output states its type itself
 }
 
 void ModelBuilder::finish() {

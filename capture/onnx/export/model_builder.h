@@ -15,6 +15,10 @@ namespace tapedeck::onnx {
 
 using Integers = std::vector<std::int64_t>;
 
+TensorData tensor_data(const std::string& name, const Type& type, std::string bytes);
+Node copy_node(const std::string& from, const std::string& to);
+ValueInfo value_info(const std::string& name, const Type& type);
+
 class ModelBuilder {
  public:
   // Names the values. Outputs and updates of the graph get names of their own.
@@ -28,6 +32,8 @@ class ModelBuilder {
 
   // The name of an initializer with these bytes. Small ones are shared.
   std::string constant(const Type& type, std::string bytes);
+  // States the type of a result whose size only its data decide, for importers.
+  void state_type(const std::string& name, const Type& type) { model_.graph.values[name] = value_info(name, type); }
   // Appends the node, with a name that says where it stands, its phase and its place in the program.
   void append(Node node, const Origin& origin);
   // Adds the outputs of the graph and the new values of its state. Call it after all nodes.
@@ -46,9 +52,5 @@ class ModelBuilder {
   std::vector<std::int32_t> reads_;  // by nodes, outputs and updates
   std::map<std::pair<std::string, std::string>, std::string> shared_;
 };
-
-TensorData tensor_data(const std::string& name, const Type& type, std::string bytes);
-Node copy_node(const std::string& from, const std::string& to);
-ValueInfo value_info(const std::string& name, const Type& type);
 
 }  // namespace tapedeck::onnx

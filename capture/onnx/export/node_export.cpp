@@ -44,7 +44,7 @@ bool lists(std::string_view words, std::string_view word) {
 // The dtype in which ONNX of this version has an op for numbers of this dtype.
 DType computed_in(std::string_view op, DType dtype) {
   constexpr std::string_view kNotInBf16 =
-      "Acos Acosh Asin Asinh Atan Atanh AveragePool Compress Conv ConvTranspose Cos Cosh Elu HardSigmoid HardSwish "
+      "Acos Acosh Asin Asinh Atan Atanh AveragePool Conv ConvTranspose Cos Cosh Elu HardSigmoid HardSwish "
       "InstanceNormalization MaxPool Mish NegativeLogLikelihoodLoss Round Selu Shrink Sin Sinh Softplus Softsign Tan TopK";
   constexpr std::string_view kNotInU8 =
       "CumSum Gemm MatMul Neg Pow ReduceL1 ReduceL2 ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare Relu";
@@ -120,6 +120,12 @@ bool NodeExport::wants(int i) const { return i < node_.n_outputs && model_.is_re
 
 Term NodeExport::add(const char* op, const Terms& operands, DType result, const Attributes& attributes) {
   return add_several(op, operands, {result}, attributes)[0];
+}
+
+Term NodeExport::add_stated(const char* op, const Terms& operands, const Type& result, const Attributes& attributes) {
+  const Term term = add(op, operands, result.dtype, attributes);
+  stated_.emplace_back(term.name(), result);
+  return term;
 }
 
 Terms NodeExport::add_several(const char* op, const Terms& operands, const std::vector<DType>& results,
@@ -206,7 +212,10 @@ void NodeExport::finish(const Terms& results) {
       std::replace(n.inputs.begin(), n.inputs.end(), old, wanted);
       std::replace(n.outputs.begin(), n.outputs.end(), old, wanted);
     }
+    for (auto& [name, type] : stated_)
+      if (name == old) name = wanted;
   }
+  for (const auto& [name, type] : stated_) model_.state_type(name, type);
   for (Node& n : nodes_) model_.append(std::move(n), node_.origin);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::onnx {
@@ -86,6 +87,8 @@ class NodeExport {
   Term add(const char* op, const Terms& operands, DType result, const Attributes& attributes = {});
   Terms add_several(const char* op, const Terms& operands, const std::vector<DType>& results,
                     const Attributes& attributes = {});
+  // The same; the model states the type of the result, because the operands do not decide its size.
+  Term add_stated(const char* op, const Terms& operands, const Type& result, const Attributes& attributes = {});
   Term number(double value, DType dtype);  // a constant of no dimension
   Term list(const Integers& values);       // a constant i64 [n]
   Term constant(const Type& type, std::string bytes);
@@ -106,7 +109,8 @@ class NodeExport {
   std::string op_;
   std::vector<std::string> given_;  // names of the operands
   std::vector<Node> nodes_;
-  std::string base_;  // of the names of values between the nodes
+  std::vector<std::pair<std::string, Type>> stated_;  // types of results
+  std::string base_;                                  // of the names of values between the nodes
 };
 
 // ---- arithmetic ----

@@ -196,8 +196,7 @@ TEST_F(OnnxExportTest, EveryOpComputesTheSame) {
       "adaptive_max_pool2d_index",  // windows of different sizes
   };
   EXPECT_EQ(refused, wanted_refused);
-  // The importer knows the size of a result from shapes alone, and the places of maxima in images only.
-  EXPECT_EQ(not_imported, (std::set<std::string>{"nonzero", "masked_select", "max_pool3d_index"}));
+  EXPECT_EQ(not_imported, std::set<std::string>{});
 }
 
 TEST_F(OnnxExportTest, TheTableHasEveryOp) {
