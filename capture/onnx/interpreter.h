@@ -44,6 +44,7 @@ class Interpreter {
  private:
   void run_node(Scope& scope, const Node& node, std::int64_t number);
   Tensors results_of(const Node& node, const OnnxOp& op, NodeCall& call) const;
+  const OnnxOp& op_of(const Node& node) const;
   void check_attributes(const Node& node, const OnnxOp& op) const;
   std::int64_t opset_of(const Node& node) const;
   Site site_of(const Node& node, std::int64_t number) const;

@@ -121,4 +121,8 @@ TensorData read_tensor(const std::string& path);
 // than 1,000,000 nodes or copy more than 256 MiB, and if more than 32 graphs are inside each other then.
 void inline_functions(Model& model, const std::string& path);
 
+// Makes initializers and operands of the coefficients that linear models of ai.onnx.ml have as attributes. Call it after
+// inline_functions().
+void lift_coefficients(Model& model);
+
 }  // namespace tapedeck::onnx
