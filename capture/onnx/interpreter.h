@@ -61,6 +61,7 @@ class Interpreter {
   ScanNode scan_of(const Node& node, const Graph& body) const;
   void take_scan_operands(const Scope& scope, const Node& node, Site site, ScanNode* s) const;
   Tensors find_known_in_body(Scope& scope, const Node& node, const LoopNode& loop);
+  std::int64_t count_trips(Scope& scope, const Node& node, const LoopNode& loop);
   Tensor stacked_type(const Node& node, std::int64_t trips, const Tensor& slice) const;
   std::int64_t only_integer(const Node& node, const Operand& known) const;
   std::int64_t checked_axis(const Node& node, std::int64_t given, std::int64_t rank) const;
@@ -72,7 +73,8 @@ class Interpreter {
   const Model& model_;
   ImportState& state_;
   Pass pass_ = Pass::find_known;
-  std::set<const Node*> always_true_;  // loops whose condition is always true
+  std::set<const Node*> always_true_;                // loops whose condition is always true
+  std::map<const Node*, std::int64_t> known_trips_;  // of loops that end after this number in any run
 };
 
 // The module path of a node: what the exporter wrote, else from its name, else empty. "layer1.0.conv1"

@@ -22,7 +22,7 @@ struct ImportState {
   bool trains = false;             // dropout and batch norm work as in training
   std::vector<std::string> notes;  // what the person should know
   // Amounts that are used up, so that a small file cannot take any amount of memory.
-  std::int64_t known_bytes = 0, recurrent_steps = 0;
+  std::int64_t known_bytes = 0, recurrent_steps = 0, condition_runs = 0;
 };
 
 // A value as an operand. One that is known follows from the file and from shapes alone. Its elements can be read in a
