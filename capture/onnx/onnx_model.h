@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tapedeck::onnx {
@@ -35,6 +36,7 @@ struct TensorData {
   std::vector<std::int64_t> sizes;              // none is negative
   std::string bytes;                            // as many as the type has, unless the data is external
   std::map<std::string, std::string> external;  // location, offset, length; empty: the bytes are in the file
+  std::string_view borrowed;                    // of a model that is written: bytes of the caller instead of `bytes`
 };
 
 struct Graph;

@@ -288,6 +288,20 @@ TEST_F(OnnxExportTest, LargeTensorsCanStandBesideTheModel) {
 
 // ---- errors ----
 
+// The memory of the tensor is never touched.
+TEST_F(OnnxExportTest, ModelsOfTwoGibibytesNeedAFileBesideThem) {
+  TapeFile file;
+  file.captured = parse(R"(graph g() state(%a: f32[16385,32768]) {
+  %y: f32[1,32768] = slice(%a) {starts=[0,0], stops=[1,32768], steps=[1,1]}
+  return y=%y
+})");
+  file.state["a"] = empty({DType::f32, {16385, 32768}});
+  const std::string message = refusal(path(), file);
+  EXPECT_NE(message.find("2147614736 bytes is too large for one file"), std::string::npos) << message;
+  EXPECT_NE(message.find("--external-data"), std::string::npos) << message;
+  EXPECT_TRUE(folder_.names().empty());
+}
+
 TEST_F(OnnxExportTest, FilesWithoutValuesAreRefused) {
   EXPECT_EQ(refusal(path(), small("lenet", true)), "cannot export: the file has no values; record it without --abstract");
   TapeFile file = small("lenet");
