@@ -32,9 +32,11 @@ bool is_setting(const std::string& op, std::size_t i) {
   return it != settings.end() && it->second.count(i) > 0;
 }
 
-// Is the name one that an exporter makes up?
+// Is the name one that an exporter makes up? Those of TensorFlow name an op, such as "zeros:0"; a weight has been read from a
+// variable.
 bool is_made_up(const std::string& name) {
   if (name.find("::") != std::string::npos) return true;
+  if (name.ends_with(":0") && name.find("ReadVariableOp") == std::string::npos) return true;
   for (std::string_view prefix : {"val_", "const_", "Constant_", "_"})
     if (name.starts_with(prefix)) return true;
   return std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace tapedeck::onnx {
 
@@ -24,6 +26,47 @@ constexpr std::int64_t kMostTrips = std::int64_t{1} << 40;
 Operand true_condition() {
   static constexpr bool kYes = true;
   return {known_tensor({DType::boolean, {}}, &kYes), &kYes};
+}
+
+// Counters are small. Nodes that read larger values do not run again and again.
+bool reads_much(const Scope& scope) {
+  constexpr std::int64_t kMostBytes = 1 << 16;
+  for (const Node& node : scope.graph->nodes)
+    for (const std::string& input : node.inputs) {
+      const Operand* o = input.empty() ? nullptr : scope.find(input);
+      if (o != nullptr && o->is_known() && o->tensor.bytes() > kMostBytes) return true;
+    }
+  return false;
+}
+
+bool is_control(const Node& node) { return node.domain.empty() && (node.op == "If" || node.op == "Loop" || node.op == "Scan"); }
+
+// The nodes of the body of a Loop on which its condition depends, through any number of trips.
+Graph nodes_of_condition(const Graph& body) {
+  std::unordered_map<std::string, const Node*> makers;
+  std::unordered_map<std::string, std::string> next;  // of a carried value: the result that takes its place
+  for (const Node& node : body.nodes)
+    for (const std::string& output : node.outputs) makers[output] = &node;
+  for (std::size_t i = 2; i < body.inputs.size() && i - 1 < body.outputs.size(); ++i)
+    next[body.inputs[i].name] = body.outputs[i - 1].name;
+  std::unordered_set<std::string> seen = {body.outputs[0].name};
+  std::vector<std::string> waiting = {body.outputs[0].name};
+  std::unordered_set<const Node*> needed;
+  const auto look_at = [&](const std::string& name) {
+    if (seen.insert(name).second) waiting.push_back(name);
+  };
+  while (!waiting.empty()) {
+    const std::string name = waiting.back();
+    waiting.pop_back();
+    if (const auto it = next.find(name); it != next.end()) look_at(it->second);
+    const auto maker = makers.find(name);
+    if (maker == makers.end() || !needed.insert(maker->second).second) continue;
+    for (const std::string& input : maker->second->inputs) look_at(input);
+  }
+  Graph part;
+  for (const Node& node : body.nodes)
+    if (needed.count(&node) > 0) part.nodes.push_back(node);
+  return part;
 }
 
 }  // namespace
@@ -149,6 +192,42 @@ Tensors Interpreter::find_known_in_body(Scope& scope, const Node& node, const Lo
   return made;
 }
 
+// The condition of a loop of TensorFlow compares counters with constants. Its nodes alone run here, trip by trip, until it is
+// false. -1: it depends on other values, or there are too many trips.
+std::int64_t Interpreter::count_trips(Scope& scope, const Node& node, const LoopNode& loop) {
+  constexpr std::int64_t kMostRuns = 1 << 16;  // of nodes, in all loops of the model
+  if (!loop.start.is_known()) return -1;
+  if (only_integer(node, loop.start) == 0) return 0;
+  Scope& body = inner_scope(scope, node, "body");
+  const std::vector<ValueInfo>&inputs = body.graph->inputs, &outputs = body.graph->outputs;
+  const Graph part = nodes_of_condition(*body.graph);
+  if (std::any_of(part.nodes.begin(), part.nodes.end(), is_control)) return -1;
+  Scope trip;
+  trip.graph = &part;
+  trip.outer = &body;
+  std::vector<Operand> now;
+  for (std::size_t i = 2; i < node.inputs.size(); ++i) now.push_back(*operand(scope, node, i));
+  for (std::int64_t t = 0;; ++t) {
+    if (t == loop.most) return t;
+    state_.condition_runs += static_cast<std::int64_t>(part.nodes.size()) + 1;
+    if (state_.condition_runs > kMostRuns) return -1;
+    trip.known.clear();
+    trip.values.clear();
+    trip.values[inputs[0].name] = known_operand(known_tensor({DType::i64, {}}, &t));
+    trip.values[inputs[1].name] = true_condition();
+    for (std::size_t i = 0; i < now.size(); ++i) trip.values[inputs[i + 2].name] = now[i];
+    run(trip, pass_);
+    const Operand& more = value(trip, outputs[0].name);
+    if (!more.is_known() || reads_much(trip)) return -1;
+    if (only_integer(node, more) == 0) return t + 1;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const Operand* made = trip.find(outputs[i + 1].name);
+      now[i] = made != nullptr ? *made : Operand{abstract_tensor(now[i].tensor.type())};
+    }
+  }
+  return -1;
+}
+
 Tensor Interpreter::stacked_type(const Node& node, std::int64_t trips, const Tensor& slice) const {
   Integers sizes = {trips};
   sizes.insert(sizes.end(), slice.shape().begin(), slice.shape().end());
@@ -157,23 +236,27 @@ Tensor Interpreter::stacked_type(const Node& node, std::int64_t trips, const Ten
   return abstract_tensor({slice.dtype(), Shape(std::span<const std::int64_t>(sizes))});
 }
 
-// With a known number of trips and a condition that is always true, a loop is a scan, whose gradient keeps its values.
+// With a known number of trips a loop is a scan, whose gradient keeps its values.
 void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
-  const LoopNode loop = loop_of(scope, node);
+  LoopNode loop = loop_of(scope, node);
   const std::size_t n = loop.carried.size();
   if (inner_scope(scope, node, "body").graph->outputs.size() < n + 1) fail(node, "the body has too few results");
   if (pass_ == Pass::find_known) {
     const AbstractMode types;
     const Tensors made = find_known_in_body(scope, node, loop);
+    const std::int64_t trips = always_true_.count(&node) > 0 ? loop.most : count_trips(scope, node, loop);
+    if (trips >= 0) known_trips_[&node] = trips;
     Tensors results;
     for (std::size_t i = 1; i < made.size(); ++i) {
-      if (i > n && (loop.most < 0 || always_true_.count(&node) == 0))
+      if (i > n && trips < 0)
         fail(node, "the number of trips makes the size of a result, and it is known only when the model runs");
-      results.push_back(i <= n ? abstract_tensor(made[i].type()) : stacked_type(node, loop.most, made[i]));
+      results.push_back(i <= n ? abstract_tensor(made[i].type()) : stacked_type(node, trips, made[i]));
     }
     return give(scope, node, results);
   }
-  const bool goes_on = always_true_.count(&node) > 0;
+  const auto trips = known_trips_.find(&node);
+  if (trips != known_trips_.end()) loop.most = trips->second;
+  const bool goes_on = trips != known_trips_.end() || always_true_.count(&node) > 0;
   const auto at = [&](const Tensor& t) { return Arg(t, site.file, site.line); };
   const auto as_scalar = [&](const Tensor& t) { return t.rank() == 0 ? alias(at(t)) : reshape(at(t), Shape{}); };
   const std::int64_t zero = 0;
@@ -199,7 +282,7 @@ void Interpreter::run_loop(Scope& scope, const Node& node, Site site) {
   };
   LoopOptions options;
   options.max_trips = loop.most;
-  if (goes_on && loop.trips == nullptr) fail(node, "it never ends");
+  if (goes_on && loop.trips == nullptr && loop.most < 0) fail(node, "it never ends");
   const LoopResult result = goes_on && loop.most >= 0 ? tapedeck::scan(trip, carried, {}, {}, options, site)
                                                       : while_loop(condition, trip, carried, {}, options, site);
   Tensors results(result.carried.begin() + static_cast<std::ptrdiff_t>(own), result.carried.end());

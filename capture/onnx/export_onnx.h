@@ -29,7 +29,8 @@ struct OnnxExport {
 // its phase and place in its metadata; what belongs to the graph as a whole is metadata of the model (EXPORT.md).
 //
 // The model has opset 20 and IR version 10. Ops that ONNX lacks are composed of those that it has, so numbers may differ by
-// rounding. Loops and branches become Loop, Scan and If. Memory: the values of the state once more. A failure leaves no new
+// rounding. Loops and branches become Loop, Scan and If. Memory: the values of the state once more, unless they go into the
+// file beside the model. A failure leaves no new
 // file behind, and an older model as it was.
 //
 // Throws UsageError, which names all ops that have no counterpart; or says that the file has no values, or that the model is

@@ -50,6 +50,7 @@ class ModelImport {
     scope_.graph = &model_.graph;
     state_.trains = options.train;
     inline_functions(model_, path);
+    lift_coefficients(model_);
     check_versions();
     take_initializers();
     take_inputs();
@@ -75,7 +76,8 @@ class ModelImport {
   void check_versions() {
     const auto it = model_.opsets.find("");
     opset_ = it == model_.opsets.end() ? 0 : it->second;
-    if (opset_ == 0) throw ParseError(state_.path + ": it does not say of which opset it is");
+    if (opset_ == 0 && model_.opsets.count(std::string(kMlDomain)) == 0)
+      throw ParseError(state_.path + ": it does not say of which opset it is");
     if (opset_ > kNewestOpset)
       state_.notes.push_back(
           fmt::format("The model is of opset {}; its ops are read as those of opset {}, the newest that was compared.", opset_,
@@ -235,7 +237,7 @@ class ModelImport {
     const ValueInfo* own_loss = nullptr;
     for (const ValueInfo& v : model_.graph.outputs)
       if (v.name == options_.loss) own_loss = &v;
-    const std::string output = own_loss != nullptr ? own_loss->name : model_.graph.outputs[0].name;
+    const std::string output = own_loss != nullptr ? own_loss->name : trained_output(interpreter);
     const Tensor found = interpreter.value(scope_, output).tensor;
     const Type target = own_loss != nullptr ? Type() : target_type(options_.loss, found);
     for (const std::string& note : missing_for_training(model_)) state_.notes.push_back(note);
@@ -251,7 +253,7 @@ class ModelImport {
     interpreter.run(scope_, Interpreter::Pass::record);
     const Tensor result = interpreter.value(scope_, output).tensor;
     const Tensor loss =
-        own_loss != nullptr ? scalar_loss(result) : loss_of(options_.loss, result, wanted, op_that_makes(output));
+        own_loss != nullptr ? scalar_loss(result) : loss_of(options_.loss, result, wanted, op_of_scores(model_, output));
     if (!loss.requires_grad())
       throw UsageError(fmt::format("{}: no parameter has an effect on the output '{}'", state_.path, output));
     backward(loss);
@@ -259,6 +261,13 @@ class ModelImport {
     optimizer->zero_grad();
     capture.output("loss", loss);
     return capture.finish();
+  }
+
+  // The first output of floating numbers: classifiers of scikit-learn give labels before probabilities.
+  std::string trained_output(const Interpreter& interpreter) const {
+    for (const ValueInfo& v : model_.graph.outputs)
+      if (is_floating(interpreter.value(scope_, v.name).tensor.dtype())) return v.name;
+    return model_.graph.outputs[0].name;
   }
 
   // Tensors that an exporter named and whose elements are all equal may be weights that nobody trained yet.
@@ -287,12 +296,6 @@ class ModelImport {
     if (options_.optimizer == "sgd") return std::make_unique<Sgd>(parameters_, SgdOptions{.lr = 0.01});
     if (options_.optimizer == "adamw") return std::make_unique<AdamW>(parameters_, AdamWOptions{.lr = 1e-3});
     throw UsageError("unknown optimizer '" + options_.optimizer + "': sgd or adamw");
-  }
-
-  std::string op_that_makes(const std::string& output) const {
-    for (const Node& node : model_.graph.nodes)
-      if (std::find(node.outputs.begin(), node.outputs.end(), output) != node.outputs.end()) return node.op;
-    return {};
   }
 
   // ---- the result ----

@@ -20,8 +20,8 @@ struct OnnxOptions {
   // Patterns with * of the initializers that are parameters. Empty: those that look like weights; the report lists them.
   std::vector<std::string> parameters = {};
   bool train = false;
-  // Of a step of training: "cross_entropy", "mse" or "bce" of the first output and a target, which becomes an input; or the
-  // name of an output that is the loss already.
+  // Of a step of training: "cross_entropy", "mse" or "bce" of the first output of floating numbers and a target, which becomes
+  // an input; or the name of an output that is the loss already.
   std::string loss = "";
   std::string optimizer = "sgd";  // or "adamw"
   // Inputs that are constants of the graph, by their names in the model: sizes that the model takes as tensors, for instance.

@@ -124,6 +124,8 @@ class Inliner {
         if (!a.graph) continue;
         a.graph = std::make_shared<Graph>(*a.graph);
         for (const TensorData& t : a.graph->initializers) count(0, t.bytes.size());
+        for (const auto& [value, info] : a.graph->values) count(0, value.size() + 64 * info.shape.size());
+        a.graph->values.clear();  // they have other names in the copy
         for (Node& inner : a.graph->nodes) waiting.push_back(&inner);
       }
     }

@@ -61,8 +61,8 @@ void Interpreter::fail(const Node& node, const std::string& message) const {
 }
 
 std::int64_t Interpreter::opset_of(const Node& node) const {
-  if (node.opset != 0) return node.opset;
-  const auto it = model_.opsets.find("");
+  if (node.opset != 0 && node.domain.empty()) return node.opset;
+  const auto it = model_.opsets.find(node.domain);
   return it == model_.opsets.end() ? 0 : it->second;
 }
 
@@ -108,6 +108,23 @@ void Interpreter::check_attributes(const Node& node, const OnnxOp& op) const {
     if (!lists(op.attributes, name)) fail(node, fmt::format("the attribute '{}' is not known", name));
 }
 
+// The entry of the table that reads this node.
+const OnnxOp& Interpreter::op_of(const Node& node) const {
+  if (!node.domain.empty() && node.domain != kMlDomain)
+    fail(node, fmt::format("the domain '{}' is not supported", node.domain));
+  const OnnxOp* op = find_op(node.domain, node.op);
+  if (op == nullptr) {
+    const char* reason = why_unsupported(node.domain, node.op);
+    fail(node, reason == nullptr ? "ONNX has no such op" : fmt::format("this op is not supported: {}", reason));
+  }
+  const std::int64_t opset = opset_of(node);
+  if (opset < op->since) fail(node, fmt::format("the op came with opset {}, and the model is of opset {}", op->since, opset));
+  if (op->until != 0 && opset >= op->until)
+    fail(node,
+         fmt::format("opset {} changed this op, and the model is of opset {}: export it at an older one", op->until, opset));
+  return *op;
+}
+
 void Interpreter::run(Scope& scope, Pass pass) {
   pass_ = pass;
   std::int64_t number = 0;
@@ -136,25 +153,15 @@ void Interpreter::run_node(Scope& scope, const Node& node, std::int64_t number) 
   if (!path.empty()) in_module.emplace(path);
   try {
     if (run_control(scope, node, site)) return;
-    if (!node.domain.empty()) fail(node, fmt::format("the domain '{}' is not supported", node.domain));
-    const OnnxOp* op = find_op(node.op);
-    if (op == nullptr) {
-      const char* reason = why_unsupported(node.op);
-      fail(node, reason == nullptr ? "ONNX has no such op" : fmt::format("this op is not supported: {}", reason));
-    }
-    const std::int64_t opset = opset_of(node);
-    if (opset < op->since) fail(node, fmt::format("the op came with opset {}, and the model is of opset {}", op->since, opset));
-    if (op->until != 0 && opset >= op->until)
-      fail(node,
-           fmt::format("opset {} changed this op, and the model is of opset {}: export it at an older one", op->until, opset));
-    check_attributes(node, *op);
+    const OnnxOp& op = op_of(node);
+    check_attributes(node, op);
     std::vector<Operand> operands;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Operand* o = operand(scope, node, i);
       operands.push_back(o == nullptr ? Operand() : *o);
     }
-    NodeCall call(state_, node, opset, std::move(operands), site);
-    give(scope, node, results_of(node, *op, call));
+    NodeCall call(state_, *scope.graph, node, opset_of(node), std::move(operands), site);
+    give(scope, node, results_of(node, op, call));
   } catch (const ParseError&) {
     throw;
   } catch (const FileError&) {

@@ -44,6 +44,7 @@ class Interpreter {
  private:
   void run_node(Scope& scope, const Node& node, std::int64_t number);
   Tensors results_of(const Node& node, const OnnxOp& op, NodeCall& call) const;
+  const OnnxOp& op_of(const Node& node) const;
   void check_attributes(const Node& node, const OnnxOp& op) const;
   std::int64_t opset_of(const Node& node) const;
   Site site_of(const Node& node, std::int64_t number) const;
@@ -60,6 +61,7 @@ class Interpreter {
   ScanNode scan_of(const Node& node, const Graph& body) const;
   void take_scan_operands(const Scope& scope, const Node& node, Site site, ScanNode* s) const;
   Tensors find_known_in_body(Scope& scope, const Node& node, const LoopNode& loop);
+  std::int64_t count_trips(Scope& scope, const Node& node, const LoopNode& loop);
   Tensor stacked_type(const Node& node, std::int64_t trips, const Tensor& slice) const;
   std::int64_t only_integer(const Node& node, const Operand& known) const;
   std::int64_t checked_axis(const Node& node, std::int64_t given, std::int64_t rank) const;
@@ -71,7 +73,8 @@ class Interpreter {
   const Model& model_;
   ImportState& state_;
   Pass pass_ = Pass::find_known;
-  std::set<const Node*> always_true_;  // loops whose condition is always true
+  std::set<const Node*> always_true_;                // loops whose condition is always true
+  std::map<const Node*, std::int64_t> known_trips_;  // of loops that end after this number in any run
 };
 
 // The module path of a node: what the exporter wrote, else from its name, else empty. "layer1.0.conv1"

@@ -125,6 +125,15 @@ double NodeCall::real(std::size_t i) const {
   return all[0];
 }
 
+// ---- results ----
+
+std::int64_t NodeCall::stated_size(std::size_t i, std::size_t axis, std::size_t rank) const {
+  if (!wants(i)) return -1;
+  const auto it = graph_.values.find(node_.outputs[i]);
+  if (it == graph_.values.end() || it->second.shape.size() != rank) return -1;
+  return std::max<std::int64_t>(it->second.shape[axis].size, -1);
+}
+
 // ---- attributes ----
 
 const Attribute* NodeCall::find(std::string_view name) const {

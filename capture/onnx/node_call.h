@@ -22,7 +22,7 @@ struct ImportState {
   bool trains = false;             // dropout and batch norm work as in training
   std::vector<std::string> notes;  // what the person should know
   // Amounts that are used up, so that a small file cannot take any amount of memory.
-  std::int64_t known_bytes = 0, recurrent_steps = 0;
+  std::int64_t known_bytes = 0, recurrent_steps = 0, condition_runs = 0;
 };
 
 // A value as an operand. One that is known follows from the file and from shapes alone. Its elements can be read in a
@@ -39,8 +39,10 @@ std::vector<double> reals_of(const Operand& known);
 
 class NodeCall {
  public:
-  NodeCall(ImportState& state, const Node& node, std::int64_t opset, std::vector<Operand> operands, Site site)
-      : state_(state), node_(node), opset_(opset), operands_(std::move(operands)), site_(site) {}
+  // `graph` is the one that the node stands in.
+  NodeCall(ImportState& state, const Graph& graph, const Node& node, std::int64_t opset, std::vector<Operand> operands,
+           Site site)
+      : state_(state), graph_(graph), node_(node), opset_(opset), operands_(std::move(operands)), site_(site) {}
 
   std::int64_t opset() const { return opset_; }
   const std::string& model_path() const { return state_.path; }
@@ -83,6 +85,8 @@ class NodeCall {
   // ---- results ----
   std::size_t results() const { return node_.outputs.size(); }
   bool wants(std::size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+  // A size that the model states for this result, as a tensor of that rank; -1: it states none.
+  std::int64_t stated_size(std::size_t i, std::size_t axis, std::size_t rank) const;
 
   // ---- checks ----
   // An axis that may be negative, as an index of a tensor of this rank.
@@ -100,6 +104,7 @@ class NodeCall {
   const Attribute* find(std::string_view name, AttributeKind kind, const char* kind_name) const;
 
   ImportState& state_;
+  const Graph& graph_;
   const Node& node_;
   std::int64_t opset_;
   std::vector<Operand> operands_;

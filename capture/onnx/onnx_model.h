@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tapedeck::onnx {
@@ -35,6 +36,7 @@ struct TensorData {
   std::vector<std::int64_t> sizes;              // none is negative
   std::string bytes;                            // as many as the type has, unless the data is external
   std::map<std::string, std::string> external;  // location, offset, length; empty: the bytes are in the file
+  std::string_view borrowed;                    // of a model that is written: bytes of the caller instead of `bytes`
 };
 
 struct Graph;
@@ -82,6 +84,9 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<TensorData> initializers;
   std::vector<ValueInfo> inputs, outputs;
+  // The types that the file states for results of nodes, those of outputs too, by name. Some ops have results whose size only
+  // their data decides; the importer then takes it from here.
+  std::map<std::string, ValueInfo> values;
 };
 
 struct Function {
@@ -117,5 +122,9 @@ TensorData read_tensor(const std::string& path);
 // Puts the nodes of functions in the place of their calls. Throws ParseError if functions call themselves, if they make more
 // than 1,000,000 nodes or copy more than 256 MiB, and if more than 32 graphs are inside each other then.
 void inline_functions(Model& model, const std::string& path);
+
+// Makes initializers and operands of the coefficients that linear models of ai.onnx.ml have as attributes. Call it after
+// inline_functions().
+void lift_coefficients(Model& model);
 
 }  // namespace tapedeck::onnx

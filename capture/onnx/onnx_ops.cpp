@@ -2,34 +2,43 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <string>
 
 namespace tapedeck::onnx {
 
-const std::vector<OnnxOp>& all_onnx_ops() {
-  static const std::vector<OnnxOp> ops = [] {
-    std::vector<OnnxOp> all;
-    for (auto* family : {arithmetic_ops, activation_ops, shape_ops, index_ops, reduce_ops, window_ops, norm_ops, recurrent_ops,
-                         resize_ops, create_ops, attention_ops, sample_ops}) {
-      std::vector<OnnxOp> part = family();
-      std::move(part.begin(), part.end(), std::back_inserter(all));
-    }
-    std::sort(all.begin(), all.end(), [](const OnnxOp& a, const OnnxOp& b) { return std::strcmp(a.name, b.name) < 0; });
-    return all;
-  }();
-  return ops;
+namespace {
+
+std::vector<OnnxOp> sorted(std::initializer_list<std::vector<OnnxOp> (*)()> families) {
+  std::vector<OnnxOp> all;
+  for (auto* family : families) {
+    std::vector<OnnxOp> part = family();
+    std::move(part.begin(), part.end(), std::back_inserter(all));
+  }
+  std::sort(all.begin(), all.end(), [](const OnnxOp& a, const OnnxOp& b) { return std::strcmp(a.name, b.name) < 0; });
+  return all;
 }
 
-const OnnxOp* find_op(std::string_view name) {
-  const std::vector<OnnxOp>& all = all_onnx_ops();
+}  // namespace
+
+const std::vector<OnnxOp>& all_onnx_ops(std::string_view domain) {
+  static const std::vector<OnnxOp> ops = sorted({arithmetic_ops, activation_ops, shape_ops, index_ops, reduce_ops, window_ops,
+                                                 norm_ops, recurrent_ops, resize_ops, create_ops, attention_ops, sample_ops});
+  static const std::vector<OnnxOp> of_ml = sorted({ml_ops}), none;
+  return domain.empty() ? ops : domain == kMlDomain ? of_ml : none;
+}
+
+const OnnxOp* find_op(std::string_view domain, std::string_view name) {
+  const std::vector<OnnxOp>& all = all_onnx_ops(domain);
   const auto it =
       std::lower_bound(all.begin(), all.end(), name, [](const OnnxOp& op, std::string_view n) { return op.name < n; });
   return it != all.end() && it->name == name ? &*it : nullptr;
 }
 
-const char* why_unsupported(std::string_view name) {
+const char* why_unsupported(std::string_view domain, std::string_view name) {
+  if (domain == kMlDomain) return why_unsupported_ml(name);
   static constexpr const char* kQuantised = "quantised models are not supported: export the model in floating point";
   static constexpr const char* kText = "texts are not supported";
   static constexpr const char* kSequence = "sequences and optional values are not supported";
@@ -84,7 +93,6 @@ const char* why_unsupported(std::string_view name) {
       {"LinearAttention", kRare},
       {"MaxRoiPool", kRare},
       {"MaxUnpool", kRare},
-      {"ReverseSequence", kRare},
       {"RoiAlign", kRare},
       {"SwiGLU", kRare},
       {"TensorScatter", kRare},

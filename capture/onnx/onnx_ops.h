@@ -22,10 +22,13 @@ struct OnnxOp {
 // The newest opset that the table was compared with. A model of a newer one imports, with a note.
 inline constexpr std::int64_t kNewestOpset = 23;
 
-const OnnxOp* find_op(std::string_view name);
-const std::vector<OnnxOp>& all_onnx_ops();  // sorted by name
+// ONNX itself has the empty domain. Its ops of classical machine learning, such as scikit-learn's, have one of their own.
+inline constexpr std::string_view kMlDomain = "ai.onnx.ml";
+
+const OnnxOp* find_op(std::string_view domain, std::string_view name);
+const std::vector<OnnxOp>& all_onnx_ops(std::string_view domain = {});  // sorted by name; empty for other domains
 // The reason why an op of ONNX is not in the table; null for names that are in it, or that ONNX does not have.
-const char* why_unsupported(std::string_view name);
+const char* why_unsupported(std::string_view domain, std::string_view name);
 
 // The function of an op that is one op of Tapedeck with one operand.
 template <Tensor (*f)(const Arg&)>
@@ -45,5 +48,7 @@ std::vector<OnnxOp> resize_ops();
 std::vector<OnnxOp> create_ops();
 std::vector<OnnxOp> attention_ops();
 std::vector<OnnxOp> sample_ops();
+std::vector<OnnxOp> ml_ops();  // of kMlDomain
+const char* why_unsupported_ml(std::string_view name);
 
 }  // namespace tapedeck::onnx

@@ -3,6 +3,8 @@
 
 #include <tapedeck/engine/ops/ops.h>
 
+#include <algorithm>
+
 namespace tapedeck::onnx {
 
 namespace {
@@ -11,7 +13,7 @@ namespace {
 Tensor from_start(const NodeCall& n, const Tensor& places, std::int64_t size) {
   const Tensor indices =
       places.dtype() == DType::i64 || places.dtype() == DType::i32 ? places : cast(n.arg(places), DType::i64);
-  return where(less(n.arg(indices), 0), add(n.arg(indices), size), indices);
+  return where(n.arg(less(n.arg(indices), 0)), add(n.arg(indices), size), indices);
 }
 
 // Known places are computed here, so that the graph has a constant and not the ops above.
@@ -58,7 +60,7 @@ Tensor tuples_from_start(const NodeCall& n, const Tensor& x, const Tensor& tuple
   n.require(width + batch <= x.rank(), "a tuple of indices is longer than the operand has dimensions");
   Integers sizes;
   for (std::int64_t i = 0; i < width; ++i) sizes.push_back(x.size(static_cast<int>(batch + i)));
-  return where(less(n.arg(tuples), 0), add(n.arg(tuples), known_integers(sizes)), tuples);
+  return where(n.arg(less(n.arg(tuples), 0)), add(n.arg(tuples), known_integers(sizes)), tuples);
 }
 
 Tensors gather_tuples(NodeCall& n) {
@@ -105,23 +107,64 @@ Tensors one_hot_values(NodeCall& n) {
   return {where(hits, on, off)};
 }
 
+// The number of elements that a run will find, as the type of the result states it. A run that finds another number fails.
+std::int64_t stated_count(const NodeCall& n, std::size_t operand, std::int64_t axis, std::int64_t rank) {
+  const std::int64_t count = n.stated_size(0, static_cast<std::size_t>(axis), static_cast<std::size_t>(rank));
+  n.require(count >= 0, "the size of the result depends on operand " + std::to_string(operand) +
+                            ", so it is known only when the model runs; the model can state it in the type of the result");
+  return count;
+}
+
 Tensors places_of_nonzero(NodeCall& n) {
-  const Tensor found = nonzero(n.arg(n.known(0).tensor));
+  const Tensor found = n.is_known(0) ? nonzero(n.arg(0)) : nonzero(n.arg(0), stated_count(n, 0, 1, 2));
   return {transpose_last(n.arg(found))};
+}
+
+// The places along an axis at which a known condition holds.
+Tensor known_places(const NodeCall& n) {
+  const Integers condition = n.integers(1);
+  Integers places;
+  for (std::size_t i = 0; i < condition.size(); ++i)
+    if (condition[i] != 0) places.push_back(static_cast<std::int64_t>(i));
+  return known_integers(places);
 }
 
 // The slices along the axis, or the elements, at which the condition holds.
 Tensors compress(NodeCall& n) {
-  const Integers condition = n.integers(1);
   const bool flat = !n.has("axis");
-  const Tensor x = flat ? reshape(n.arg(0), {n[0].numel()}) : n[0];
+  const Tensor x = flat && n[0].rank() != 1 ? reshape(n.arg(0), {n[0].numel()}) : n[0];
   const std::int64_t axis = flat ? 0 : n.axis(n.integer("axis"), x.rank());
-  Integers places;
-  for (std::size_t i = 0; i < condition.size(); ++i)
-    if (condition[i] != 0) places.push_back(static_cast<std::int64_t>(i));
-  n.require(condition.size() <= static_cast<std::size_t>(x.size(static_cast<int>(axis))),
-            "the condition is longer than the axis");
-  return {index_select(n.arg(x), axis, known_integers(places))};
+  const Tensor& condition = n[1];
+  n.require(condition.rank() == 1 && condition.numel() <= x.size(static_cast<int>(axis)),
+            "the condition must have one dimension and not be longer than the axis");
+  if (n.is_known(1)) return {index_select(n.arg(x), axis, known_places(n))};
+  const std::int64_t count = stated_count(n, 1, axis, x.rank());
+  if (x.rank() == 1 && condition.numel() == x.numel()) return {masked_select(n.arg(x), condition, count)};
+  return {index_select(n.arg(x), axis, reshape(n.arg(nonzero(n.arg(1), count)), {count}))};
+}
+
+// i64 [batch, time]: the place of each step in its reversed sequence. Steps behind the end of a sequence stay.
+Tensor reversed_places(const NodeCall& n, std::int64_t steps) {
+  const Tensor step = reshape(n.arg(arange(std::int64_t{0}, steps, 1, DType::i64, n.site())), {1, steps});
+  const Tensor counts = n[1].dtype() == DType::i64 ? n[1] : cast(n.arg(1), DType::i64);
+  const Tensor lengths = unsqueeze(n.arg(counts), 1), last = sub(n.arg(lengths), 1);
+  return where(n.arg(less(n.arg(step), lengths)), sub(n.arg(last), step), step);
+}
+
+Tensors reverse_sequences(NodeCall& n) {
+  const std::int64_t time = n.integer("time_axis", 0), batch = n.integer("batch_axis", 1);
+  n.require(n[0].rank() >= 2 && time + batch == 1 && (time == 0 || time == 1), "the axes of time and batch must be 0 and 1");
+  const std::int64_t steps = n[0].size(static_cast<int>(time));
+  n.require(n[1].rank() == 1 && n[1].size(0) == n[0].size(static_cast<int>(batch)),
+            "there must be one length for each sequence");
+  if (n.is_known(1)) {
+    const Integers lengths = n.integers(1);
+    for (const std::int64_t length : lengths) n.require(length >= 0 && length <= steps, "a length is longer than the axis");
+    if (std::count(lengths.begin(), lengths.end(), steps) == static_cast<std::ptrdiff_t>(lengths.size()))
+      return {flip(n.arg(0), {time})};
+  }
+  const auto turned = [&](const Tensor& x) { return batch == 0 ? x : swapaxes(n.arg(x), 0, 1); };
+  return {turned(gather_nd(n.arg(turned(n[0])), unsqueeze(n.arg(reversed_places(n, steps)), 2), 1))};
 }
 
 }  // namespace
@@ -137,6 +180,7 @@ std::vector<OnnxOp> index_ops() {
       {"OneHot", 9, "axis", one_hot_values, 28},
       {"NonZero", 9, "", places_of_nonzero},
       {"Compress", 9, "axis", compress, 28},
+      {"ReverseSequence", 10, "batch_axis time_axis", reverse_sequences},
   };
 }
 

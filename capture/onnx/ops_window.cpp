@@ -162,21 +162,39 @@ Tensor padded(const NodeCall& n, const Tensor& x, const Windows& w, double value
   return pad(n.arg(x), n.list(before), n.list(after), "constant", value);
 }
 
-// The places of the maxima in the whole operand, from their places in their windows: rows and columns of [n,c,h,w].
+// 0, step, 2 step, ... along one dimension of a tensor of this rank.
+Tensor steps_along(const NodeCall& n, int rank, int dimension, std::int64_t count, std::int64_t step) {
+  Integers shape(static_cast<std::size_t>(rank), 1);
+  shape[static_cast<std::size_t>(dimension)] = count;
+  const Tensor line = reshape(n.arg(arange(std::int64_t{0}, count, 1, DType::i64, n.site())), n.shape(shape));
+  return step == 1 ? line : mul(n.arg(line), step);
+}
+
+// The places of the maxima in the whole operand, from their places in their windows, which count row by row.
 Tensor flat_places(const NodeCall& n, const Windows& w, const PoolAttrs& attrs) {
-  n.require(w.dims == 2, "the indices of the maxima are supported for [n,c,h,w] only");
-  const Tensor in_window = cast(max_pool2d_index(n.arg(0), attrs), DType::i64);
-  const std::int64_t height = n[0].size(2), width = n[0].size(3), channels = n[0].size(1);
-  const auto line = [&](std::int64_t count, const Integers& shape) {
-    return reshape(arange(std::int64_t{0}, count, 1, DType::i64, n.site()), n.shape(shape));
-  };
-  const std::int64_t rows = in_window.size(2), columns = in_window.size(3), kw = w.window[1];
-  const Tensor row_in = floor_divide(n.arg(in_window), kw), column_in = sub(n.arg(in_window), mul(row_in, kw));
-  const Tensor row = add(mul(row_in, w.dilation[0]), sub(mul(line(rows, {rows, 1}), w.stride[0]), w.before[0]));
-  const Tensor column = add(mul(column_in, w.dilation[1]), sub(mul(line(columns, {columns}), w.stride[1]), w.before[1]));
-  const Tensor plane = n.flag("storage_order") ? add(mul(column, height), row) : add(mul(row, width), column);
-  const std::int64_t batch = n[0].size(0);
-  return add(plane, mul(line(batch * channels, {batch, channels, 1, 1}), height * width));
+  n.require(w.dims != 1, "the indices of the maxima are supported for [n,c,h,w] and [n,c,d,h,w] only");
+  const Shape& x = n[0].shape();
+  const bool columns_first = n.flag("storage_order");
+  const Tensor found = w.dims == 2 ? max_pool2d_index(n.arg(0), attrs) : max_pool3d_index(n.arg(0), attrs);
+  Tensor rest = cast(n.arg(found), DType::i64);
+  const int rank = rest.rank();
+  const std::int64_t planes = x[0] * x[1], plane = planes == 0 ? 0 : n[0].numel() / planes;
+  Tensor places = reshape(n.arg(steps_along(n, 1, 0, planes, plane)), n.shape(Integers{x[0], x[1]}));
+  for (std::size_t i = 0; i < w.dims; ++i) places = unsqueeze(n.arg(places), -1);
+  std::int64_t before = 1, behind = plane, in_window = 1;
+  for (const std::int64_t size : w.window) in_window *= size;
+  for (std::size_t i = 0; i < w.dims; ++i) {
+    const int dimension = static_cast<int>(i) + 2;
+    in_window /= w.window[i];
+    behind = x[dimension] == 0 ? 0 : behind / x[dimension];
+    const Tensor tap = in_window == 1 ? rest : floor_divide(n.arg(rest), in_window);
+    if (in_window > 1) rest = sub(n.arg(rest), mul(n.arg(tap), in_window));
+    const Tensor start = steps_along(n, rank, dimension, tap.size(dimension), w.stride[i]);
+    const Tensor reached = add(n.arg(mul(n.arg(tap), w.dilation[i])), start), at = sub(n.arg(reached), w.before[i]);
+    places = add(n.arg(places), mul(n.arg(at), columns_first ? before : behind));
+    before *= x[dimension];
+  }
+  return places;
 }
 
 Tensors pool_maximum(NodeCall& n) {

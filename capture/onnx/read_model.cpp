@@ -213,6 +213,8 @@ class Copier {
     for (format::TensorProto& t : *from.mutable_initializer()) to.initializers.push_back(take_tensor(t, path_));
     for (const format::ValueInfoProto& v : from.input()) to.inputs.push_back(value(v));
     for (const format::ValueInfoProto& v : from.output()) to.outputs.push_back(value(v));
+    for (const format::ValueInfoProto& v : from.value_info()) to.values[v.name()] = value(v);
+    for (const ValueInfo& v : to.outputs) to.values[v.name] = v;
   }
 
   Node node(format::NodeProto& from) {

@@ -60,6 +60,46 @@ Tensor scalar_loss(const Tensor& output) {
   return output.numel() == 1 ? reshape(output, Shape{}) : mean(output);
 }
 
+namespace {
+
+// Ops of ai.onnx.ml whose results are probabilities, as those of a softmax are.
+bool gives_probabilities(const Node& node) {
+  const auto is_text = [&](const char* name, const std::string& text) {
+    const auto it = node.attributes.find(name);
+    return it != node.attributes.end() && it->second.text == text;
+  };
+  if (node.op == "Normalizer") return is_text("norm", "L1");
+  return node.op == "LinearClassifier" && (is_text("post_transform", "SOFTMAX") || is_text("post_transform", "LOGISTIC"));
+}
+
+const Node* maker_of(const Model& model, const std::string& value) {
+  for (const Node& node : model.graph.nodes)
+    if (std::find(node.outputs.begin(), node.outputs.end(), value) != node.outputs.end()) return &node;
+  return nullptr;
+}
+
+// scikit-learn's networks for two classes end in [1 - p, p], where p is the result of a sigmoid.
+bool joins_two_probabilities(const Model& model, const Node& node) {
+  if (node.op != "Concat" || node.inputs.size() != 2) return false;
+  const Node *first = maker_of(model, node.inputs[0]), *second = maker_of(model, node.inputs[1]);
+  return first != nullptr && second != nullptr && first->op == "Sub" && second->op == "Sigmoid" && first->inputs.size() == 2 &&
+         first->inputs[1] == node.inputs[1];
+}
+
+}  // namespace
+
+std::string op_of_scores(const Model& model, const std::string& output) {
+  std::string name = output;
+  for (auto node = model.graph.nodes.rbegin(); node != model.graph.nodes.rend(); ++node) {
+    if (std::find(node->outputs.begin(), node->outputs.end(), name) == node->outputs.end()) continue;
+    const bool keeps = node->op == "Identity" || node->op == "Cast" || node->op == "ZipMap";
+    if (!keeps || node->inputs.empty())
+      return gives_probabilities(*node) || joins_two_probabilities(model, *node) ? "Softmax" : node->op;
+    name = node->inputs[0];
+  }
+  return {};
+}
+
 std::vector<std::string> missing_for_training(const Model& model) {
   std::vector<std::string> notes;
   const auto count = [&](auto holds) { return std::count_if(model.graph.nodes.begin(), model.graph.nodes.end(), holds); };

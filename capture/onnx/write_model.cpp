@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -56,7 +57,7 @@ class DataFile {
  public:
   explicit DataFile(const std::string& model_path)
       : name_(std::filesystem::path(model_path).filename().string() + ".data"), writer_(model_path + ".data") {}
-  void take(const std::string& bytes, format::TensorProto& to) {
+  void take(std::string_view bytes, format::TensorProto& to) {
     writer_.write(std::string(static_cast<std::size_t>((kAlignment - bytes_ % kAlignment) % kAlignment), '\0'));
     bytes_ += (kAlignment - bytes_ % kAlignment) % kAlignment;
     to.set_data_location(1);
@@ -81,14 +82,17 @@ class DataFile {
   std::int64_t bytes_ = 0;
 };
 
-void give_tensor(const TensorData& from, std::string bytes, DataFile* data, format::TensorProto& to) {
+void give_tensor(TensorData from, DataFile* data, format::TensorProto& to) {
   to.set_name(from.name);
   to.set_data_type(static_cast<std::int32_t>(from.element_type));
   for (const std::int64_t size : from.sizes) to.add_dims(size);
+  const std::string_view bytes = from.borrowed.empty() ? from.bytes : from.borrowed;
   if (data != nullptr && bytes.size() >= kLeastExternal)
     data->take(bytes, to);
+  else if (from.borrowed.empty())
+    to.set_raw_data(std::move(from.bytes));
   else
-    to.set_raw_data(std::move(bytes));
+    to.set_raw_data(bytes.data(), bytes.size());
 }
 
 // Writes graphs without recursion: graphs that attributes hold wait in a list.
@@ -124,7 +128,7 @@ void GraphWriter::give_attribute(const std::string& name, const Attribute& from,
     case AttributeKind::text:
       return to.set_s(from.text);
     case AttributeKind::tensor:
-      return give_tensor(*from.tensor, from.tensor->bytes, nullptr, *to.mutable_t());
+      return give_tensor(*from.tensor, nullptr, *to.mutable_t());
     case AttributeKind::reals:
       for (const double v : from.reals) to.add_floats(static_cast<float>(v));
       return;
@@ -178,9 +182,10 @@ void give_value(const ValueInfo& from, format::ValueInfoProto& to) {
 void GraphWriter::give_graph(Graph& from, format::GraphProto& to) {
   to.set_name(from.name);
   for (const Node& node : from.nodes) give_node(node, *to.add_node());
-  for (TensorData& t : from.initializers) give_tensor(t, std::move(t.bytes), data_, *to.add_initializer());
+  for (TensorData& t : from.initializers) give_tensor(std::move(t), data_, *to.add_initializer());
   for (const ValueInfo& v : from.inputs) give_value(v, *to.add_input());
   for (const ValueInfo& v : from.outputs) give_value(v, *to.add_output());
+  for (const auto& [name, v] : from.values) give_value(v, *to.add_value_info());
 }
 
 format::ModelProto message_of(Model& model, DataFile* data) {
@@ -213,22 +218,40 @@ void commit(const std::string& path, AtomicWriter& writer, DataFile* data) {
 
 }  // namespace
 
+namespace {
+
+// Protobuf has no messages of 2 GiB or more.
+void require_one_file(const std::string& path, std::int64_t bytes) {
+  if (bytes <= std::numeric_limits<int>::max()) return;
+  throw UsageError(
+      fmt::format("{}: a model of {} bytes is too large for one file: write its tensors into a file beside it, with "
+                  "--external-data or OnnxExportOptions::external_data",
+                  path, bytes));
+}
+
+std::int64_t bytes_of_initializers(const Model& model) {
+  std::int64_t bytes = 0;
+  for (const TensorData& t : model.graph.initializers) bytes += static_cast<std::int64_t>(t.bytes.size() + t.borrowed.size());
+  return bytes;
+}
+
+}  // namespace
+
 std::int64_t write_model(const std::string& path, Model model, bool external_data) {
+  if (!external_data) require_one_file(path, bytes_of_initializers(model));
   AtomicWriter writer(path);
   std::optional<DataFile> data;
   if (external_data) data.emplace(path);
   const format::ModelProto message = message_of(model, data ? &*data : nullptr);
-  const std::size_t bytes = message.ByteSizeLong();
-  if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-    throw UsageError(fmt::format(
-        "{}: a model of {} bytes is too large for one file: write its tensors beside it (external data)", path, bytes));
+  const auto bytes = static_cast<std::int64_t>(message.ByteSizeLong());
+  require_one_file(path, bytes);
   ToWriter to(writer);
   {
     google::protobuf::io::CopyingOutputStreamAdaptor stream(&to);
     if (!message.SerializeToZeroCopyStream(&stream) || !stream.Flush()) throw FileError(path + ": cannot write it");
   }
   commit(path, writer, data ? &*data : nullptr);
-  return static_cast<std::int64_t>(bytes) + (data ? data->bytes() : 0);
+  return bytes + (data ? data->bytes() : 0);
 }
 
 #endif

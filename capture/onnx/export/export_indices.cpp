@@ -27,13 +27,20 @@ Terms gather_nd(N& n) {
 
 Term flat(const Term& x) { return reshaped(x, Integers{-1}); }
 
-// The number of results is that of the graph; the model has it from the data.
+// The number of results is that of the graph. A program that runs the model has it from the data, and an importer from the type
+// of the result.
 Terms nonzero(N& n) {
   if (n.in(0).shape.rank == 0) n.refuse("ONNX takes a number without dimensions for a list of one");
-  return {transposed(n.add("NonZero", {n[0]}, DType::i64), {1, 0})};
+  const Type found{DType::i64, {n.out().shape[1], n.out().shape[0]}};
+  return {transposed(n.add_stated("NonZero", {n[0]}, found), {1, 0})};
 }
 
-Terms masked_select(N& n) { return {n.add("Compress", {flat(n[0]), flat(n[1])}, n.in(0).dtype, {{"axis", 0}})}; }
+// ONNX of this version has no Compress of bf16.
+Terms masked_select(N& n) {
+  const DType own = n.in(0).dtype, computed = own == DType::bf16 ? DType::f32 : own;
+  const Type found{computed, n.out().shape};
+  return {n.add_stated("Compress", {flat(n[0].as(computed)), flat(n[1])}, found, {{"axis", 0}}).as(own)};
+}
 
 // ---- writing ----
 

@@ -22,6 +22,14 @@ std::string bytes_of(const Tensor& t) {
   return bytes;
 }
 
+// The tensor outlives the model, so its bytes are not copied.
+TensorData data_of(const std::string& name, const Tensor& t) {
+  if (!t.dense() || t.bytes() == 0) return tensor_data(name, t.type(), bytes_of(t));
+  TensorData data = tensor_data(name, t.type(), {});
+  data.borrowed = {static_cast<const char*>(t.data()), static_cast<std::size_t>(t.bytes())};
+  return data;
+}
+
 // An abstract recording has no numbers, but perhaps counters.
 bool has_numbers(const TapeFile& file) {
   return std::any_of(file.state.begin(), file.state.end(), [](const auto& each) { return is_floating(each.second.dtype()); });
@@ -37,7 +45,7 @@ void give_state(const TapeFile& file, ModelBuilder& builder) {
     if (it->second.type() != type)
       throw UsageError(fmt::format("cannot export: the value of '{}' in the file is {} instead of {}", g.value_name(v),
                                    to_string(it->second.type()), to_string(type)));
-    builder.model().graph.initializers.push_back(tensor_data(builder.name_of(v), type, bytes_of(it->second)));
+    builder.model().graph.initializers.push_back(data_of(builder.name_of(v), it->second));
   }
 }
 

@@ -204,6 +204,7 @@ void ModelBuilder::leave() { --whole_.inner; }
 void ModelBuilder::add_output(ValueId v, const std::string& name) {
   if (name_of(v) != name) append(copy_node(name_of(v), name), {});
   whole_.model.graph.outputs.push_back(value_info(name, graph_.values[static_cast<std::size_t>(v)].type));
+  values_.erase(name);  // an output states its type itself
 }
 
 void ModelBuilder::finish() {
@@ -217,6 +218,7 @@ void ModelBuilder::finish() {
     state += name_of(v) + "=" + role_name(graph_.values[static_cast<std::size_t>(v)].role) + "\n";
   leave_out_masks();
   whole_.model.graph.nodes = take_nodes();
+  whole_.model.graph.values = take_values();
   whole_.model.metadata["tapedeck.state"] = state;
   if (!updates.empty()) whole_.model.metadata["tapedeck.updates"] = updates;
 }

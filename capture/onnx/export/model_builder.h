@@ -20,6 +20,10 @@ struct Refusal {
 
 using Integers = std::vector<std::int64_t>;
 
+TensorData tensor_data(const std::string& name, const Type& type, std::string bytes);
+Node copy_node(const std::string& from, const std::string& to);
+ValueInfo value_info(const std::string& name, const Type& type);
+
 // The ops without a counterpart, each once, with its first node.
 class Refusals {
  public:
@@ -59,11 +63,15 @@ class ModelBuilder {
 
   // The name of an initializer with these bytes. Small ones are shared.
   std::string constant(const Type& type, std::string bytes);
+  // States the type of a result whose size only its data decide, for importers.
+  void state_type(const std::string& name, const Type& type) { state_type(value_info(name, type)); }
+  void state_type(const ValueInfo& value) { values_[value.name] = value; }
   // Gives the node a name that says where it stands, its phase and its place in the program, unless it has a name.
   void describe(Node& node, const Origin& origin);
   // Describes the node and appends it.
   void append(Node node, const Origin& origin);
   std::vector<Node> take_nodes() { return std::move(nodes_); }
+  std::map<std::string, ValueInfo> take_values() { return std::move(values_); }
   std::int64_t node_count() const;  // of all graphs
   // Adds the nodes, the outputs of the graph and the new values of its state to the model. Call it after all nodes.
   void finish();
@@ -103,11 +111,8 @@ class ModelBuilder {
   std::vector<Node> nodes_;
   std::vector<std::string> names_;  // of all values
   std::vector<std::string> output_names_, update_names_;
-  std::vector<std::int32_t> reads_;  // by nodes, outputs and updates
+  std::map<std::string, ValueInfo> values_;  // whose types are stated
+  std::vector<std::int32_t> reads_;          // by nodes, outputs and updates
 };
-
-TensorData tensor_data(const std::string& name, const Type& type, std::string bytes);
-Node copy_node(const std::string& from, const std::string& to);
-ValueInfo value_info(const std::string& name, const Type& type);
 
 }  // namespace tapedeck::onnx

@@ -46,7 +46,7 @@ bool lists(std::string_view words, std::string_view word) {
 // The dtype in which ONNX of this version has an op for numbers of this dtype.
 DType computed_in(std::string_view op, DType dtype) {
   constexpr std::string_view kNotInBf16 =
-      "Acos Acosh Asin Asinh Atan Atanh AveragePool Compress Conv ConvTranspose Cos Cosh Elu HardSigmoid HardSwish "
+      "Acos Acosh Asin Asinh Atan Atanh AveragePool Conv ConvTranspose Cos Cosh Elu HardSigmoid HardSwish "
       "InstanceNormalization MaxPool Mish NegativeLogLikelihoodLoss Round Selu Shrink Sin Sinh Softplus Softsign Tan TopK";
   constexpr std::string_view kNotInU8 =
       "CumSum Gemm MatMul Neg Pow ReduceL1 ReduceL2 ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare Relu";
@@ -129,6 +129,12 @@ Term NodeExport::add(const char* op, const Terms& operands, DType result, const 
   return add_several(op, operands, {result}, attributes)[0];
 }
 
+Term NodeExport::add_stated(const char* op, const Terms& operands, const Type& result, const Attributes& attributes) {
+  const Term term = add(op, operands, result.dtype, attributes);
+  stated_.emplace_back(term.name(), result);
+  return term;
+}
+
 Terms NodeExport::add_several(const char* op, const Terms& operands, const std::vector<DType>& results,
                               const Attributes& attributes) {
   const DType own = operands.empty() ? DType::f32 : operands[0].dtype(), wide = computed_in(op, own);
@@ -202,6 +208,7 @@ Terms NodeExport::inlined(const tapedeck::Graph& region, const Terms& inputs) {
   ModelBuilder inner(model_, id_, region, names);
   export_nodes(inner);
   for (Node& node : inner.take_nodes()) nodes_.push_back(std::move(node));
+  inlined_values_.merge(inner.take_values());
   Terms results;
   for (const ValueId v : region.outputs)
     results.emplace_back(*this, inner.name_of(v), region.values[static_cast<std::size_t>(v)].type.dtype);
@@ -234,7 +241,11 @@ void NodeExport::finish(const Terms& results) {
       std::replace(n.inputs.begin(), n.inputs.end(), old, wanted);
       std::replace(n.outputs.begin(), n.outputs.end(), old, wanted);
     }
+    for (auto& [name, type] : stated_)
+      if (name == old) name = wanted;
   }
+  for (const auto& [name, type] : stated_) model_.state_type(name, type);
+  for (const auto& [name, value] : inlined_values_) model_.state_type(value);
   for (Node& n : nodes_) model_.append(std::move(n), node_.origin);
 }
 
@@ -244,6 +255,7 @@ InnerGraph::InnerGraph(NodeExport& n) : n_(n), graph_(std::make_shared<Graph>())
   n.model_.enter();
   graph_->name = n.model_.new_name(n.op_ + " of " + n.base_);
   std::swap(around_, n.nodes_);
+  std::swap(values_around_, n.inlined_values_);
 }
 
 // After a refusal, which ends the graph too early.
@@ -251,6 +263,7 @@ InnerGraph::~InnerGraph() {
   if (!open_) return;
   n_.model_.leave();
   std::swap(around_, n_.nodes_);
+  std::swap(values_around_, n_.inlined_values_);
 }
 
 Term InnerGraph::input(const std::string& name, const Type& type) {
@@ -272,7 +285,9 @@ void InnerGraph::output(const Term& result, const Type& type) {
 Named InnerGraph::end(const char* attribute) {
   for (Node& node : n_.nodes_) n_.model_.describe(node, n_.node_.origin);
   graph_->nodes = std::move(n_.nodes_);
+  graph_->values = std::move(n_.inlined_values_);
   n_.nodes_ = std::move(around_);
+  n_.inlined_values_ = std::move(values_around_);
   n_.model_.leave();
   open_ = false;
   return {attribute, graph_};

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::onnx {
@@ -88,6 +89,8 @@ class NodeExport {
   Term add(const char* op, const Terms& operands, DType result, const Attributes& attributes = {});
   Terms add_several(const char* op, const Terms& operands, const std::vector<DType>& results,
                     const Attributes& attributes = {});
+  // The same; the model states the type of the result, because the operands do not decide its size.
+  Term add_stated(const char* op, const Terms& operands, const Type& result, const Attributes& attributes = {});
   Term number(double value, DType dtype);  // a constant of no dimension
   Term list(const Integers& values);       // a constant i64 [n]
   Term constant(const Type& type, std::string bytes);
@@ -116,7 +119,9 @@ class NodeExport {
   std::string op_;
   std::vector<std::string> given_;  // names of the operands
   std::vector<Node> nodes_;
-  std::string base_;  // of the names of values between the nodes
+  std::vector<std::pair<std::string, Type>> stated_;  // types of results
+  std::map<std::string, ValueInfo> inlined_values_;   // whose types regions in the place of nodes state
+  std::string base_;                                  // of the names of values between the nodes
 };
 
 // A graph inside the node. From its beginning to its end the nodes that are added stand in it.
@@ -132,6 +137,7 @@ class InnerGraph {
  private:
   NodeExport& n_;
   std::vector<Node> around_;  // the nodes before it
+  std::map<std::string, ValueInfo> values_around_;
   std::shared_ptr<Graph> graph_;
   bool open_ = true;
 };

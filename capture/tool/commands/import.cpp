@@ -24,9 +24,9 @@ namespace tapedeck::tool {
 namespace {
 
 struct ImportOptions {
-  std::string format;  // onnx | graph | simrd
-  std::string file;    // "-": stdin
-  std::string results = "held";
+  std::string format;   // onnx | graph | simrd
+  std::string file;     // "-": stdin
+  std::string results;  // empty: held
   std::string output;
   bool json = false;
   OnnxRequest onnx;
@@ -56,7 +56,9 @@ std::vector<Option> common_options(ImportOptions& o) {
        .to = &o.results,
        .help =
            "What happens to values that nobody reads or that are held at the end. held: a last node reads them, and they count "
-           "in the peak from their nodes on. returned: they are outputs, and count from start to end.",
+           "in the peak from their nodes on. returned: they are outputs, and count from start to end. For graph and simrd: a "
+           "model states its outputs.",
+       .fallback = "held",
        .choices = {"held", "returned"}},
       {.name = "--output",
        .letter = 'o',
@@ -95,6 +97,7 @@ int run(const ImportOptions& options) {
   const StopAtInterrupt stop;
   check_outputs({options.file}, {{"-o", options.output, !options.output.ends_with(".tape")}});
   if (options.format == "onnx") {
+    if (!options.results.empty()) throw UsageError("--results is for the formats graph and simrd: a model states its outputs");
     OnnxRequest request = options.onnx;
     request.file = options.file;
     request.output = options.output;
@@ -108,7 +111,7 @@ int run(const ImportOptions& options) {
   {
     const Working working("reading");
     const std::string bytes = read_foreign(options.file);
-    const ImportedResults results = options.results == "held" ? ImportedResults::held : ImportedResults::returned;
+    const ImportedResults results = options.results == "returned" ? ImportedResults::returned : ImportedResults::held;
     if (options.format == "simrd") trace = import_simrd(bytes, name_of(options.file), results);
     graph = trace ? trace->graph : import_graph_json(bytes, name_of(options.file), results);
   }

@@ -95,8 +95,8 @@ std::vector<Option> onnx_options(OnnxRequest& r) {
       {.name = "--loss",
        .metavar = "LOSS",
        .to = &r.loss,
-       .help =
-           "The loss of the first output and a target: cross_entropy, mse or bce; or the name of an output that is the loss.",
+       .help = "The loss of the first output of floating numbers and a target: cross_entropy, mse or bce; or the name of an "
+               "output that is the loss.",
        .group = group},
       {.name = "--optimizer",
        .metavar = "NAME",

@@ -1,4 +1,4 @@
-// Models that PyTorch exported, with its outputs, its losses and its gradients (models/README.md).
+// Models that PyTorch, JAX, Keras and scikit-learn exported, with their outputs, losses and gradients (models/README.md).
 #include <tapedeck/tests/capture/onnx/onnx_data.h>
 
 #include <tapedeck/capture/file/captured_file.h>
@@ -33,7 +33,7 @@ class ExportedModel : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(ExportedModel, ComputesWhatPyTorchComputes) {
+TEST_P(ExportedModel, ComputesWhatItsFrameworkComputes) {
   const std::vector<Tensor> inputs = read_pbs(folder() + "/inputs"), outputs = read_pbs(folder() + "/outputs");
   const OnnxImport import = import_onnx(model(), options());
   if (outputs.empty()) GTEST_SKIP() << "the model draws random numbers";
@@ -45,9 +45,9 @@ TEST_P(ExportedModel, ComputesWhatPyTorchComputes) {
 }
 
 // A step of SGD moves a parameter by -0.01 times its gradient.
-TEST_P(ExportedModel, HasTheGradientsOfPyTorch) {
+TEST_P(ExportedModel, HasTheGradientsOfItsFramework) {
   const std::string training = folder() + "/training";
-  if (!fs::exists(training)) GTEST_SKIP() << "no gradients of PyTorch for this model";
+  if (!fs::exists(training)) GTEST_SKIP() << "no gradients are stored for this model";
   OnnxOptions o = options();
   o.train = true;
   std::ifstream(training + "/loss.txt") >> o.loss;
@@ -83,6 +83,30 @@ TEST_P(ExportedModel, HasTheGradientsOfPyTorch) {
     ++compared;
   }
   EXPECT_GT(compared, 0);
+}
+
+// Classifiers of scikit-learn give labels and then probabilities, which a loss must not take for logits.
+TEST(OnnxClassifiers, HaveTheLossOfTheirProbabilities) {
+  if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
+  for (const char* name : {"sklearn_mlp_classifier", "sklearn_mlp_binary", "sklearn_logistic", "sklearn_logistic_binary"}) {
+    SCOPED_TRACE(name);
+    const std::string folder = onnx_models() + "/" + name;
+    const OnnxImport step = import_onnx(folder + "/model.onnx", {.train = true, .loss = "cross_entropy"});
+    const Tensor probabilities = read_pbs(folder + "/outputs").at(1);
+    const std::vector<double> p = numbers(probabilities);
+    const auto rows = static_cast<std::size_t>(probabilities.size(0)),
+               classes = static_cast<std::size_t>(probabilities.size(1));
+    std::vector<std::int64_t> target;
+    double wanted = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+      target.push_back(static_cast<std::int64_t>(i % classes));
+      wanted -= std::log(p[i * classes + i % classes]) / static_cast<double>(rows);
+    }
+    Executor executor = make_executor(step.file);
+    executor.set_input(0, read_pbs(folder + "/inputs").at(0));
+    executor.set_input("target", from_bytes({DType::i64, {probabilities.size(0)}}, target.data()));
+    EXPECT_NEAR(executor.run_and_outputs().at(0).item(), wanted, 1e-4 * wanted);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Onnx, ExportedModel, testing::ValuesIn(model_names()), [](const auto& info) { return info.param; });

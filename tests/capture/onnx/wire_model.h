@@ -38,6 +38,12 @@ inline std::string integers(const std::string& name, const std::vector<std::int6
   for (std::int64_t v : values) result += number(8, v);
   return result;
 }
+inline std::string real(const std::string& name, float value) {
+  return bytes(1, name) + varint(2 << 3 | 5) + std::string(reinterpret_cast<const char*>(&value), 4) + number(20, 1);
+}
+inline std::string reals(const std::string& name, const std::vector<float>& values) {
+  return bytes(1, name) + number(20, 6) + bytes(7, {reinterpret_cast<const char*>(values.data()), 4 * values.size()});
+}
 inline std::string graph_in(const std::string& name, const std::string& graph) {
   return bytes(1, name) + bytes(6, graph) + number(20, 5);
 }
@@ -79,9 +85,10 @@ inline std::string external(const std::string& name, const std::vector<std::int6
 // ---- graphs and models ----
 struct GraphText {
   std::vector<std::string> nodes, inputs, outputs, initializers = {};
+  std::vector<std::string> values = {};  // types that the file states of results
 };
 inline std::string graph(const GraphText& g) {
-  return all(1, g.nodes) + bytes(2, "g") + all(5, g.initializers) + all(11, g.inputs) + all(12, g.outputs);
+  return all(1, g.nodes) + bytes(2, "g") + all(5, g.initializers) + all(11, g.inputs) + all(12, g.outputs) + all(13, g.values);
 }
 inline std::string model(const std::string& graph, int opset = 20, const std::string& more = "") {
   return number(1, 9) + bytes(7, graph) + bytes(8, bytes(1, "") + number(2, opset)) + more;

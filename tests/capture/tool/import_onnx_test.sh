@@ -39,6 +39,9 @@ expect 2 import onnx - -o x.tape; expect 2 import onnx; said 'FILE is missing'
 expect 2 import onnx "$models/mlp_dropout/model.onnx" --loss mse; said '--train'
 expect 2 import onnx "$models/mlp_dropout/model.onnx" --train -o x.tape; said 'needs a loss'; absent x.tape
 expect 2 import onnx "$models/mlp_dropout/model.onnx" --train --loss mss -o x.tape; said "did you mean 'mse'"; absent x.tape
+for how in held returned; do
+  expect 2 import onnx "$models/mlp_dropout/model.onnx" --results $how -o x.tape; said '--results is for the formats graph and simrd'; absent x.tape
+done
 expect 2 import graph net.json --train; said '--train belongs to the format onnx'
 expect 3 import onnx missing.onnx -o x.tape; said missing.onnx; expect 3 import onnx . -o x.tape; absent x.tape
 head -c 2000 "$models/mlp_dropout/model.onnx" > cut.onnx; expect 3 import onnx cut.onnx -o x.tape; said 'cut.onnx: '; absent x.tape

@@ -1,0 +1,1 @@
+B0functional_4_1/layer_normalization_1/Reshape_1:0J 4ƒ ?Í?<´@Ñ4Œ?­‡l@¯F@´™?ÂW#@

@@ -1,0 +1,1 @@
+B0functional_4_1/layer_normalization_1_2/Reshape:0J "iΆ?ιά„> ΏΊΘ>ρ[Γ>αÒσ?ΈΙ}?ϊΘΎ

@@ -1,0 +1,1 @@
+B2functional_4_1/layer_normalization_1_2/Reshape_1:0J é„¬?ƒS*?h™?é}«>Ë”È?(‹1@n5‹?¢µ?

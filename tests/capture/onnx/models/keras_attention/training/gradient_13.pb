@@ -1,0 +1,1 @@
+B1functional_4_1/dense_5_1/BiasAdd/ReadVariableOp:0J@Ñ <§Nt?‹7p?˜ﬁ9>ù≥á>sg>]é>˙»?Ì›´>›ÙÌ?C\Ö?’Ï(?Á”?‹r[?Ÿ`x?&‹Üº

@@ -1,0 +1,1 @@
+B1functional_4_1/dense_6_1/BiasAdd/ReadVariableOp:0J %Í'?©Öz>j…²¾nM?ªÊ?©°?¦¹‚?PÒ>

@@ -1,0 +1,1 @@
+BBfunctional_4_1/multi_head_attention_1/query_1/Add/ReadVariableOp:0J Ü>o…â>Vf>þX¢¾€)l?˜¬c¾W€M¿ÊÊZ¿

@@ -1,0 +1,1 @@
+BBfunctional_4_1/multi_head_attention_1/value_1/Add/ReadVariableOp:0J z๓#>รท@$Þ?|@Z?ศ•?3H€?#)ล?น?

@@ -1,0 +1,1 @@
+B-functional_1/dense_1/BiasAdd/ReadVariableOp:0J µ№Ж»‡V¶=дв@ѕцЁђЅ‘ЭЅв7ѕ‘lМјўж><

@@ -1,0 +1,1 @@
+BVfunctional_3_1/bidirectional_1/forward_gru_1/gru_cell_1/Cast/ReadVariableOp/resource:0J“Ñœ½ù€<êE½‚^d=+Ì¼iaf:—+»#Äº»Dj¾œ%”<åWO¼}¾/Å–<Sà<õa;lfÉ;”“;ñËº!º÷»Ğ3zºê¼€(BºÈC‰½và¼Î©d=Ğì¼Æë¡=ü½À˜®;‡Æ)ºå·c< P;Eåm>—Ğ’<QD7>W™>

@@ -1,0 +1,1 @@
+BXfunctional_3_1/bidirectional_1/forward_gru_1/gru_cell_1/Cast_1/ReadVariableOp/resource:0JÀè¼H;«Ÿ»<òJŽ»µVºœ§±ºß;º~›à¼ð¢¹¸t4û»§®»†‚š»´oL;:;;"Ž»>p»žç»¬ƒ“»Š>…;}ƒ»Lá¬»pÈ½šÌŸ<À 6<óÁa»ç'<Êþ?;ÕÓT»?KMºý¾e:ŠÈº£5ñ¼4Ò»Æ“;ÅB¼/(<ûh¦» Ô…<_÷±º4¦„»d~ãºÊ	l¸ˆ2;hP…¼M 5»ê³û»*J*<

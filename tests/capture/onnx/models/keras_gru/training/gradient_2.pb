@@ -1,0 +1,1 @@
+BWfunctional_3_1/bidirectional_1/forward_gru_1/gru_cell_1/split/ReadVariableOp/resource:0J`éq’<®$9»ãš<ÄAî<×hY¼ç³v»ÊuºÚô»k®±¾ÐÄ=½x¿‡½Tè>¾éq’<®$9»ãš<ÄAî<×hY¼ç³v»ÊuºÚô»R4¾òaå¼ð7O½·„¯½

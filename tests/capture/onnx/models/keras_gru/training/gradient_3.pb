@@ -1,0 +1,2 @@
+BWfunctional_3_1/bidirectional_1/backward_gru_1/gru_cell_1/Cast/ReadVariableOp/resource:0JêQÜ<ò¥˚<…ïu;Æâ¥º≠äÒª Ω:Ûâ&∫ÀHÿ9:ÌBΩ4⁄$<HúÂ;vÁ“;õ…=@qÅ=L£F<&~qºNf:ºGÉˆ;S'ﬁ∫ö0∫fæΩï¶º=qGıΩ9OøΩ†≥
+ΩÆ‰!=}¡Œ<ÕΩ˝BûºK%Ê;r≈∫'§∑∫i˚æ(7‘=î˝Ω=•æ

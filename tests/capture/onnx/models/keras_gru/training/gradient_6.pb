@@ -1,0 +1,1 @@
+B.functional_3_1/dense_4_1/Cast/ReadVariableOp:0J@4l¾¼~—½½“É½õQ¾V	¾0A¾èÕ‹¾ëU‹¾ÙŸÅ<j”ƒ½äh>“^	¾es¾U­Q½Õ|;>Zÿ½

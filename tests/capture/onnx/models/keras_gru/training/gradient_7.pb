@@ -1,0 +1,1 @@
+B1functional_3_1/dense_4_1/BiasAdd/ReadVariableOp:0JеквѕЫlмѕ

@@ -1,0 +1,1 @@
+B.functional_2_1/dense_3_1/Cast/ReadVariableOp:0J ÿB>0Ñ?Ö/>h^á>Ð•>±¥Û>«€>úe©>

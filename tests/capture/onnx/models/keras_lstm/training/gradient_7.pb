@@ -1,0 +1,1 @@
+B1functional_2_1/dense_3_1/BiasAdd/ReadVariableOp:0Jwl>c	™?

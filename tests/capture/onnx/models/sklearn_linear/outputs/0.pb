@@ -1,0 +1,1 @@
+BvariableJ÷¸3@pGØ?rŽF?Bgz?ùâÉ>

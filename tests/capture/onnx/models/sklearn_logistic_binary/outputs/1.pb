@@ -1,0 +1,1 @@
+Boutput_probabilityJ(z´D?.m>ù­Z?H>~Z?Œ>Í@?‹Ë|>ðÎ4>DÌR?
