@@ -42,4 +42,23 @@ double control_cost_us(const Graph& g, const Node& node, const Calibration* cali
   return all * static_cast<double>(trips) + again;
 }
 
+// The first operand of a loop_grad is the number of passes that the loop has made: the first result of a `while`, or a number
+// that a node without operands gives.
+std::int64_t known_passes(const Graph& g, const Node& n) {
+  const auto slices = [&](std::int64_t operand) {
+    return g.values[static_cast<std::size_t>(g.inputs(n)[static_cast<std::size_t>(operand)])].type.shape[0];
+  };
+  if (n.op == &ops::scan) {
+    const auto& loop = *static_cast<const LoopAttrs*>(g.attributes(n));
+    return loop.scanned > 0 ? slices(loop.carried) : loop.trips;
+  }
+  if (n.op == &ops::loop_grad) {
+    const NodeId counter = g.values[static_cast<std::size_t>(g.inputs(n)[0])].node;
+    if (counter == kNone || g.nodes[static_cast<std::size_t>(counter)].n_inputs > 0) return -1;
+    const auto& loop = *static_cast<const LoopGradAttrs*>(g.attributes(n));
+    return loop.scanned > 0 ? slices(loop.carried + 1) : loop.trips;
+  }
+  return -1;
+}
+
 }  // namespace tapedeck
