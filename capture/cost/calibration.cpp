@@ -206,7 +206,9 @@ std::string calibration_to_json(const Calibration& c) {
     json.key("us_per_byte").value(r.us_per_byte).key("us_per_far_byte").value(r.us_per_far_byte);
     json.key("points").value(static_cast<std::int64_t>(r.points)).close('}');
   }
-  return json.close('}').close('}').take() + '\n';
+  json.close('}');
+  if (!c.peaks.empty()) write_peaks(&json.key("peaks"), c.peaks);
+  return json.close('}').take() + '\n';
 }
 
 namespace {
@@ -259,6 +261,7 @@ Calibration read_calibration(JsonValue json) {
       throw JsonError(fmt::format("op {}: {}", shown(name), e.what()));
     }
   }
+  if (const auto peaks = json.find("peaks")) c.peaks = read_peaks(*peaks);
   return c;
 }
 

@@ -3,6 +3,7 @@
 // everywhere.
 #pragma once
 
+#include <tapedeck/capture/cost/machine_peaks.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/kernels/export.h>
 
@@ -43,6 +44,7 @@ struct Calibration {
   bool quick = false;
   std::map<std::string, OpRates> ops;  // by name
   std::array<double, kOpKinCount> kin_ratio = {1, 1, 1};
+  std::vector<ThreadPeaks> peaks;  // by number of threads, ascending; empty: not measured
   bool operator==(const Calibration&) const = default;
 };
 
@@ -65,7 +67,8 @@ bool can_carry_rates(std::span<const CostPoint> points);
 // the points cannot carry rates.
 std::optional<OpRates> fit_rates(std::span<const CostPoint> points);
 
-// Rates as JSON text, and back. parse_calibration() throws FileError for impossible rates.
+// Rates and peaks as JSON text, and back. The text of a calibration without peaks does not mention them. parse_calibration()
+// throws FileError for impossible rates and peaks.
 std::string calibration_to_json(const Calibration& calibration);
 Calibration parse_calibration(std::string_view json);
 

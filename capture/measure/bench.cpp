@@ -72,15 +72,17 @@ class Bench {
   }
 
   void split_steps() {
-    const double wanted = options_.min_time_s * 1e9 / 4;
+    const double wanted = options_.min_time_s * 1e9 / (options_.node_times ? 1 : 4);
     std::vector<double> kernels, outside, busy;
     double spent = 0;
     Timeline timeline;
     timeline.slices.reserve(executor_.plan().graph.nodes.size());
+    NodeTimes nodes(options_.node_times ? executor_.plan().graph.node_count() : 0, result_.clock_read_ns);
     while (!stopped() && result_.timeline_runs < kMostTimelines &&
            (spent < wanted || result_.timeline_runs < kFewestTimelines)) {
       const std::int64_t took = step(&timeline);
       const KernelTime time = kernel_time(timeline, took, result_.clock_read_ns);
+      if (options_.node_times) nodes.add(timeline);
       kernels.push_back(time.kernels_ns);
       outside.push_back(time.outside_ns);
       busy.push_back(time.thread_ns / (time.kernels_ns + time.outside_ns + 1e-9) / result_.threads);
@@ -91,6 +93,7 @@ class Bench {
     result_.kernels_ns = kernels.empty() ? 0 : median(kernels);
     result_.outside_ns = outside.empty() ? 0 : median(outside);
     result_.thread_busy = busy.empty() ? 0 : median(busy);
+    if (options_.node_times && result_.timeline_runs > 0) result_.node_us = nodes.in_us();
   }
 
   void report(double fraction) {
@@ -111,6 +114,32 @@ BenchResult bench(Executor& executor, int threads, const BenchOptions& options) 
 std::int64_t percentile(const std::vector<std::int64_t>& ascending, double percent) {
   const double rank = std::ceil(percent / 100 * static_cast<double>(ascending.size()));
   return ascending[static_cast<std::size_t>(std::clamp(rank, 1.0, static_cast<double>(ascending.size()))) - 1];
+}
+
+namespace {
+
+// REQUIRES: not empty.
+double lower_quartile(std::vector<double> numbers) {
+  const auto quarter = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 4);
+  std::nth_element(numbers.begin(), quarter, numbers.end());
+  return *quarter;
+}
+
+}  // namespace
+
+void NodeTimes::add(const Timeline& step) {
+  for (const Slice& s : step.slices) {
+    if (s.node == kNone) continue;
+    const double ns = static_cast<double>(s.end_ns - s.start_ns) - clock_read_ns_;
+    ns_[static_cast<std::size_t>(s.node)].push_back(std::max(ns, 0.0));
+  }
+}
+
+std::vector<double> NodeTimes::in_us() const {
+  std::vector<double> us;
+  us.reserve(ns_.size());
+  for (const std::vector<double>& of_node : ns_) us.push_back(of_node.empty() ? -1 : lower_quartile(of_node) / 1000);
+  return us;
 }
 
 KernelTime kernel_time(const Timeline& timeline, std::int64_t step_ns, double clock_read_ns) {

@@ -32,8 +32,9 @@ struct BenchOptions {
   int warmup_runs = -1;      // exactly so many steps before those that count; -1: by time
   double warmup_s = 0.5;     // behind the first step, in which kernel libraries set themselves up (100 ms for a perceptron)
   bool until_steady = true;  // by time: no longer than it takes until three steps in a row agree within 5 %
-  double min_time_s = 1;     // time steps until they took this long together; a quarter of it goes to those with a timeline
+  double min_time_s = 1;     // time steps until they took this long together; those with a timeline take a quarter of it more
   int min_runs = 3;
+  bool node_times = false;  // fill BenchResult::node_us; steps with a timeline then take as long as the others
   const std::atomic<bool>* cancel = nullptr;  // checked between steps; what has been measured by then is the result
   std::function<void(double)> progress = {};  // 0..1, from the calling thread
 };
@@ -47,6 +48,9 @@ struct BenchResult {
   double thread_busy = 0;                 // 0..1
   double clock_read_ns = 0;
   bool interrupted = false;
+  // By node of the plan, if it was asked for: the microseconds in its kernel call (NodeTimes). Empty without a step that had a
+  // timeline.
+  std::vector<double> node_us = {};
 
   double outside_share() const { return kernels_ns + outside_ns > 0 ? outside_ns / (kernels_ns + outside_ns) : 0; }
 };
@@ -64,5 +68,18 @@ struct KernelTime {
   double thread_ns = 0;  // of all kernel calls, side by side
 };
 KernelTime kernel_time(const Timeline& timeline, std::int64_t step_ns, double clock_read_ns);
+
+// The times of single nodes in several steps of one plan. The time of a node is the lower quartile over the steps, because
+// other programs on the machine can only add time, and few steps of a large model stay undisturbed.
+class NodeTimes {
+ public:
+  NodeTimes(std::int32_t nodes, double clock_read_ns) : ns_(static_cast<std::size_t>(nodes)), clock_read_ns_(clock_read_ns) {}
+  void add(const Timeline& step);     // REQUIRES: of this plan
+  std::vector<double> in_us() const;  // by node, without the cost of the clock; -1 for nodes that never ran
+
+ private:
+  std::vector<std::vector<double>> ns_;
+  double clock_read_ns_;
+};
 
 }  // namespace TAPEDECK_API

@@ -1,8 +1,10 @@
 // bench: times steps of files and of models, and splits each step into kernels and the rest. Rows are printed as they come,
-// one for each number of threads; with --json all rows come at the end.
+// one for each number of threads; with --json all rows come at the end. With --roofline each row is followed by the nodes that
+// lose the most time.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/peaks.h>
 #include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
@@ -38,6 +40,8 @@ struct BenchCommandOptions {
   std::string chunk;                     // plan again with chunks of no more
   double parallel_peak = kParallelPeak;  // of plans made here
   std::string costs;                     // of plans made here
+  bool roofline = false;                 // compare every node with its bound
+  std::int64_t top = 20;                 // nodes and ops of the table; 0: all
   std::uint64_t seed = 42;
   bool json = false;
 };
@@ -77,6 +81,19 @@ std::vector<Option> own_options(BenchCommandOptions& o) {
        .fallback = "1, with --small 0.3",
        .least = 0.001,
        .most = 1e6},
+      {.name = "--roofline",
+       .to = &o.roofline,
+       .help =
+           "Compare the time of every node with the least that the peaks of this machine allow. Nodes that lose the most come "
+           "first.",
+       .group = "Roofline"},
+      {.name = "--top",
+       .metavar = "N",
+       .to = &o.top,
+       .help = "Print so many nodes, and so many ops. 0 prints all.",
+       .group = "Roofline",
+       .least = 0,
+       .most = 1e9},
       {.name = "--budget",
        .metavar = "SIZE",
        .to = &o.budget,
@@ -134,7 +151,7 @@ Subject load(const std::string& name, const BenchCommandOptions& options) {
 
 class BenchRun {
  public:
-  explicit BenchRun(const BenchCommandOptions& options) : options_(options) {
+  explicit BenchRun(const BenchCommandOptions& options) : options_(options), peaks_(options.small) {
     names_ = options.files;
     if (options.zoo)
       for (const Model& m : all_models()) names_.push_back(m.name);
@@ -144,6 +161,7 @@ class BenchRun {
     plan_.threads = *std::max_element(threads_.begin(), threads_.end());
     set_warmup(options.warmup, &how_);
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
+    how_.node_times = options.roofline;
     how_.cancel = &interrupted();
     plan_.cancel = &interrupted();
     read_budget(options.budget, &plan_);
@@ -214,6 +232,8 @@ class BenchRun {
   }
 
   void measure(const std::string& name, const Plan& plan, const Start& start, int threads, std::size_t first) {
+    std::optional<Peaks::Found> peaks;
+    if (options_.roofline) peaks = peaks_.of(threads);
     Executor executor(plan, {threads, "cpu"});
     set_start(&executor, start);
     BenchRow row{name,         plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1,
@@ -224,13 +244,22 @@ class BenchRun {
       row.result = tapedeck::bench(executor, threads, how_);
     }
     if (row.result.run_ns.empty()) return;
+    if (peaks) row.roofline = compare_with(*peaks, plan, row.result);
     row.observed_peak_bytes = executor.observed_peak_bytes();
     rows_.push_back(std::move(row));
     const auto median = [&](std::size_t i) { return static_cast<double>(percentile(rows_[i].result.run_ns, 50)); };
     rows_.back().speedup = median(first) / median(rows_.size() - 1);
     if (options_.json) return;
-    if (rows_.size() == 1) print_header();
+    if (rows_.size() == 1 || options_.roofline) print_header();
     print_row(rows_.back());
+  }
+
+  // Empty if Ctrl-C came before the first step with a timeline.
+  static std::optional<RooflineAnswer> compare_with(const Peaks::Found& peaks, const Plan& plan, const BenchResult& result) {
+    if (result.node_us.empty()) return std::nullopt;
+    const StepTimes step = {static_cast<double>(percentile(result.run_ns, 50)) / 1e3,
+                            static_cast<double>(result.run_ns.front()) / 1e3};
+    return RooflineAnswer{make_roofline(plan, result.node_us, step, peaks.peaks), peaks.source};
   }
 
   void print_header() const {
@@ -251,7 +280,9 @@ class BenchRun {
       text += fmt::format("{:>11} {:>10} {:>8} {:>6} ", "-", "-", "-", "-");
     text += fmt::format("{:>10} {:>10}", short_size(row.planned_peak_bytes), short_size(row.observed_peak_bytes));
     if (threads_.size() > 1) text += fmt::format("  {:.2f} x", row.speedup);
-    answer(text + "\n");
+    text += "\n";
+    if (row.roofline) text += roofline_text(*row.roofline, options_.top);
+    answer(text);
     finish_answer();
   }
 
@@ -266,6 +297,7 @@ class BenchRun {
   std::vector<int> threads_;
   BenchOptions how_;
   tapedeck::PlanOptions plan_;
+  Peaks peaks_;
   std::vector<BenchRow> rows_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
@@ -278,7 +310,10 @@ int run(const BenchCommandOptions& options) { return BenchRun(options).run(); }
     "slowest. The column `outside` is the time of a step in which no kernel runs on any thread, without the cost of the "
     "clock,\n"
     "measured in steps of its own. The column `busy` is the share of the time of all threads that their own kernels take.\n"
-    "The column `speedup` compares with the first row of the same file. Ctrl-C prints the rows that have been measured.");
+    "The column `speedup` compares with the first row of the same file. Ctrl-C prints the rows that have been measured.\n"
+    "With --roofline the bound of a node is its flops over the peak of this machine, or its bytes (operands read and results\n"
+    "written) over the rate of the nearest cache that holds all of them, whichever is more. The peaks are those of the\n"
+    "calibration; without one they are measured first.");
 
 }  // namespace
 

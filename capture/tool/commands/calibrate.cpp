@@ -1,16 +1,19 @@
-// calibrate: measures this machine, prints the calibration in use, or prints how far costs are off. For --check it replays a
-// file and compares the cost of every node, from each source, with its measured time.
+// calibrate: measures the ops and the peaks of this machine, prints the calibration in use, or prints how far costs are off.
+// For --check it replays a file and compares the cost of every node, from each source, with its measured time.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/peaks.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/capture/measure/calibrate.h>
+#include <tapedeck/capture/measure/measure_peaks.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/engine/eager/threads.h>
 
 #include <fmt/format.h>
 
@@ -53,8 +56,14 @@ std::vector<Option> table(CalibrateCommandOptions& o) {
   };
 }
 
+std::string peak_lines(const Calibration& c) {
+  std::string text;
+  for (const ThreadPeaks& peaks : c.peaks) text += "peaks, " + peaks_text(peaks) + "\n";
+  return text;
+}
+
 std::string listing(const Calibration& c) {
-  std::string text = fmt::format("{}, {}{}\n", c.machine, c.program, c.quick ? ", quick" : "");
+  std::string text = fmt::format("{}, {}{}\n", c.machine, c.program, c.quick ? ", quick" : "") + peak_lines(c);
   text += fmt::format("{:<28} {:>10} {:>12} {:>10} {:>10} {:>7}\n", "op", "call us", "Gflop/s", "GB/s", "far GB/s", "sizes");
   const auto per_ns = [](double us) { return us > 0 ? fmt::format("{:.2f}", 1e-3 / us) : std::string("-"); };
   for (const auto& [name, r] : c.ops)
@@ -77,6 +86,16 @@ int show(const std::string& path, bool json) {
   return kOk;
 }
 
+std::vector<ThreadPeaks> peaks_of_one_and_all_threads(bool quick) {
+  Progress progress("measuring peaks");
+  PeakOptions how;
+  how.threads = {1, thread_count()};
+  how.quick = quick;
+  how.cancel = &interrupted();
+  how.progress = [&](double fraction) { progress.at(fraction); };
+  return measure_peaks(how);
+}
+
 int measure(const std::string& path, bool quick, bool json) {
   if (path.empty())
     throw UsageError(
@@ -91,10 +110,11 @@ int measure(const std::string& path, bool quick, bool json) {
     how.progress = [&](double fraction) { progress.at(fraction); };
     c = tapedeck::calibrate(how);
   }
+  c.peaks = peaks_of_one_and_all_threads(quick);
   save_calibration(path, c);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   answer(json ? calibrate_report(path, c)
-              : fmt::format("wrote {}: rates of {} ops, measured in {:.1f} s\n", path, c.ops.size(), seconds));
+              : fmt::format("wrote {}: rates of {} ops, measured in {:.1f} s\n", path, c.ops.size(), seconds) + peak_lines(c));
   return kOk;
 }
 
@@ -191,7 +211,10 @@ int run(const CalibrateCommandOptions& options) {
 
 [[maybe_unused]] const bool registered = register_command(
     "calibrate", CommandGroup::replay, "Measure once how fast this machine runs every op; plans then use the measured costs.",
-    table, run, "Ctrl-C stops the measurement and changes nothing. A calibration of another machine or version is not used.");
+    table, run,
+    "It also measures the peaks that `bench --roofline` compares with: flops, and the bytes that each cache and the memory "
+    "move.\n"
+    "Ctrl-C stops the measurement and changes nothing. A calibration of another machine or version is not used.");
 
 }  // namespace
 

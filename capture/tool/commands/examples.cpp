@@ -43,6 +43,8 @@ constexpr CommandExample kExamples[] = {
     {"replay", "tapedeck replay c.tape --dims batch=8 --budget 70%", "Another batch, planned anew."},
     {"bench", "tapedeck bench p.tape --threads 1,2", "The time of a step on one and on two threads."},
     {"bench", "tapedeck bench lenet", "A model by its name."},
+    {"bench", "tapedeck bench p.tape --roofline --threads 1 --top 5",
+     "The five nodes that lose the most against the peaks of this machine."},
     {"calibrate", "tapedeck calibrate", "Measure this machine."},
     {"calibrate", "tapedeck calibrate --show", "Print what is known of it."},
     {"opt", "tapedeck opt g.graph", "The graph behind all passes."},

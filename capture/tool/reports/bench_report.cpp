@@ -29,6 +29,7 @@ Json row_json(const BenchRow& row) {
   j["speedup"] = row.speedup;
   j["plan_threads"] = row.plan_threads;
   j["costs"] = row.costs;
+  if (row.roofline) j["roofline"] = roofline_json(*row.roofline);
   return j;
 }
 

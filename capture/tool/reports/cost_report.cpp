@@ -21,6 +21,7 @@ std::string calibrate_report(const std::string& path, const Calibration& c) {
                   {"program", c.program},
                   {"quick", c.quick},
                   {"kin_ratio", ratios},
+                  {"peaks", peaks_json(c.peaks)},
                   {"ops", ops}});
 }
 

@@ -1,6 +1,6 @@
 #include <tapedeck/capture/tool/reports/graph_flops.h>
 
-#include <tapedeck/kernels/attrs/control.h>
+#include <tapedeck/capture/cost/control_cost.h>
 
 #include <algorithm>
 #include <string_view>
@@ -26,25 +26,6 @@ double declared(const Graph& g, const Node& n) {
 
 bool is_op(const Node& n, std::string_view name) { return n.op->name == name; }
 
-// The number of passes of a loop; -1 if it is known only in the run. The first operand of a loop_grad is the number of passes
-// that the loop has made: the first result of a `while`, or a number that a node without operands gives.
-std::int64_t passes_of(const Graph& g, const Node& n) {
-  const auto slices = [&](std::int64_t operand) {
-    return g.values[static_cast<std::size_t>(g.inputs(n)[static_cast<std::size_t>(operand)])].type.shape[0];
-  };
-  if (is_op(n, "scan")) {
-    const auto& loop = *static_cast<const LoopAttrs*>(g.attributes(n));
-    return loop.scanned > 0 ? slices(loop.carried) : loop.trips;
-  }
-  if (is_op(n, "loop_grad")) {
-    const NodeId counter = g.values[static_cast<std::size_t>(g.inputs(n)[0])].node;
-    if (counter == kNone || g.nodes[static_cast<std::size_t>(counter)].n_inputs > 0) return -1;
-    const auto& loop = *static_cast<const LoopGradAttrs*>(g.attributes(n));
-    return loop.scanned > 0 ? slices(loop.carried + 1) : loop.trips;
-  }
-  return -1;
-}
-
 Flops dearer(const Flops& a, const Flops& b) { return a.step + a.per_pass < b.step + b.per_pass ? b : a; }
 
 }  // namespace
@@ -59,7 +40,7 @@ Flops flops_of(const Graph& g, const Node& n) {
     add(&each, flops);
     most = dearer(most, flops);
   }
-  const std::int64_t passes = passes_of(g, n);
+  const std::int64_t passes = known_passes(g, n);
   if (is_op(n, "cond"))
     add(&sum, most);
   else if (passes >= 0)

@@ -1,6 +1,7 @@
 // JSON that several reports share.
 #pragma once
 
+#include <tapedeck/capture/cost/machine_peaks.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/replay/tensor_difference.h>
@@ -8,10 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <vector>
 
 namespace tapedeck::tool {
 
 using Json = nlohmann::ordered_json;
+
+struct RooflineAnswer;
 
 // The printed form of an answer. Names in a file may hold bytes that are no UTF-8: they are replaced, and nothing is thrown.
 inline std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
@@ -22,5 +26,8 @@ Json difference_json(const TensorDifference& difference);  // difference_report.
 
 Json infeasible_json(const InfeasiblePlanError& error);  // report.cpp: budget, floor, and the node that sets the floor
 Json plan_json(const Plan& plan);                        // plan_report.cpp: the plan's numbers, with the schema
+
+Json peaks_json(const std::vector<ThreadPeaks>& peaks);  // roofline_report.cpp
+Json roofline_json(const RooflineAnswer& answer);        // roofline_report.cpp
 
 }  // namespace tapedeck::tool

@@ -18,6 +18,7 @@
 #include <tapedeck/capture/tool/reports/graph_summary.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
+#include <tapedeck/capture/tool/reports/roofline_report.h>
 #include <tapedeck/capture/tool/reports/shown_value.h>
 #include <tapedeck/engine/eager/settings.h>
 
@@ -87,6 +88,7 @@ struct BenchRow {
   double speedup = 0;    // against the first row of the same name
   int plan_threads = 1;  // the plan was made for this many
   std::string costs;     // the source of costs of the plan
+  std::optional<RooflineAnswer> roofline = {};
 };
 
 struct ModelSummary {
