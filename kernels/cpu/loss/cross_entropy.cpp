@@ -1,7 +1,8 @@
 // cross_entropy and nll_loss, and their gradients: losses of rows of class scores [n, classes, ...] against labels [n, ...].
 //
-// A row is the scores of one label; its elements lie `inner` elements apart. A sum over rows is cut into pieces by the number
-// of rows alone. Each piece is summed by row_sum() (row_sums.h), and the sums of the pieces are added pairwise.
+// A row is the scores of one label; its elements lie `inner` elements apart. Up to 128 rows are computed together (row_sums.h).
+// A sum over rows is cut into pieces by the number of rows alone. Each piece is summed in the lanes of row_sums.h, and the sums
+// of the pieces are added pairwise.
 #include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -9,6 +10,7 @@
 #include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
+#include <array>
 
 namespace tapedeck::kernels::cpu {
 namespace {
@@ -37,6 +39,16 @@ struct Rows {
   std::int64_t offset(std::int64_t row) const {
     return inner == 1 ? row * classes : row / inner * classes * inner + row % inner;
   }
+  // Calls body(first row, lines) for the rows [begin, end), in order, many rows at a time.
+  template <class Body>
+  void for_lines(std::int64_t begin, std::int64_t end, const Body& body) const {
+    for (std::int64_t row = begin; row < end;) {
+      const std::int64_t together = inner == 1 ? end - row : std::min(end - row, inner - row % inner);
+      const std::int64_t width = std::min(together, kMostLines);
+      body(row, Lines{offset(row), classes, inner, inner == 1 ? classes : 1, width});
+      row += width;
+    }
+  }
   // The label of a row, or -1 if the row is ignored. A label out of range is reported, and the row is ignored.
   std::int64_t label(std::int64_t row) const {
     const std::int64_t label = labels[row];
@@ -45,17 +57,29 @@ struct Rows {
     fault->report("label out of range", label);
     return -1;
   }
+  // The rows of one piece of work: enough of them that rows which lie side by side are computed together.
+  std::int64_t grain(double ns_per_element, double ns_per_row) const {
+    const std::int64_t rows = grain_for(ns_per_element * static_cast<double>(classes) + ns_per_row);
+    return std::max(rows, std::min(inner, kMostLines));
+  }
   T weight(std::int64_t label) const { return weights ? weights[label] : T(1); }
 };
 
-// The sum of f(0) ... f(rows - 1). Threads sum the pieces; then the sums are added pairwise: i and i + 32, then i and i + 16,
-// and so on.
+// The sum over all rows. fill(begin, end, terms) writes the terms of the rows [begin, end), at most kRowBlock of them. Threads
+// sum the pieces; then the sums are added pairwise: i and i + 32, then i and i + 16, and so on.
 template <class T, class F>
-T sum_rows(std::int64_t rows, F&& f) {
+T sum_rows(std::int64_t rows, F&& fill) {
   const std::int64_t piece = std::max<std::int64_t>(256, (rows + kMaxPieces - 1) / kMaxPieces);
   T parts[kMaxPieces] = {};
   parallel_for(rows, piece, [&](std::int64_t begin, std::int64_t end) {
-    parts[begin / piece] = row_sum<T>(end - begin, [&](std::int64_t i) { return f(begin + i); });
+    LaneSum<T> sum;
+    for (std::int64_t at = begin; at < end; at += kRowBlock) {
+      const std::int64_t count = std::min<std::int64_t>(kRowBlock, end - at);
+      T terms[kRowBlock];
+      fill(at, at + count, terms);
+      sum.add(terms, count);
+    }
+    parts[begin / piece] = sum.total();
   });
   for (std::int64_t half = kMaxPieces / 2; half > 0; half /= 2)
     for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
@@ -65,25 +89,29 @@ T sum_rows(std::int64_t rows, F&& f) {
 // The divisor of a mean: the sum of the weights of all labels that are not ignored.
 template <class T, class Label>
 T total_weight(const Rows<T, Label>& r) {
-  if (!r.weights)
-    return static_cast<T>(sum_rows<std::int64_t>(r.rows, [&](std::int64_t i) { return std::int64_t{r.label(i) >= 0}; }));
-  return sum_rows<T>(r.rows, [&](std::int64_t i) {
-    const std::int64_t label = r.label(i);
-    return label < 0 ? T(0) : r.weights[label];
+  if (!r.weights) {
+    return static_cast<T>(sum_rows<std::int64_t>(r.rows, [&](std::int64_t begin, std::int64_t end, std::int64_t* counted) {
+      for (std::int64_t i = begin; i < end; ++i) *counted++ = r.label(i) >= 0;
+    }));
+  }
+  return sum_rows<T>(r.rows, [&](std::int64_t begin, std::int64_t end, T* weights) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t label = r.label(i);
+      *weights++ = label < 0 ? T(0) : r.weights[label];
+    }
   });
 }
 
-// Writes the loss of every row, or the sum or the mean of all losses.
+// Writes the loss of every row, or the sum or the mean of all losses. losses(begin, end, out) writes the losses of the rows
+// [begin, end).
 template <class T, class Label, class F>
-void reduce_rows(const KernelCall& call, const Rows<T, Label>& r, Reduction reduction, double ns_per_row, F&& loss) {
+void reduce_rows(const KernelCall& call, const Rows<T, Label>& r, Reduction reduction, std::int64_t grain, F&& losses) {
   T* out = call.outputs[0].as<T>();
   if (reduction == Reduction::none) {
-    parallel_for(r.rows, grain_for(ns_per_row), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out[i] = loss(i);
-    });
+    parallel_for(r.rows, grain, [&](std::int64_t begin, std::int64_t end) { losses(begin, end, out + begin); });
     return;
   }
-  const T total = sum_rows<T>(r.rows, loss);
+  const T total = sum_rows<T>(r.rows, losses);
   *out = reduction == Reduction::sum ? total : total / total_weight(r);
 }
 
@@ -102,40 +130,74 @@ RowScale<T> row_scale(const Rows<T, Label>& r, const View& dloss, Reduction redu
 
 // ---- cross entropy ----
 
-// -(1 - s) w[label] log p[label] - s / classes * sum of w log p, where s is the smoothing and p = softmax(x).
+// -(1 - s) w[label] log p[label] - s / classes * sum of w log p, where s is the smoothing and p = softmax(x), for some rows.
 template <class T, class Label>
-T row_loss(const Rows<T, Label>& r, const T* scores, std::int64_t row, T smoothing) {
-  const std::int64_t label = r.label(row);
-  if (label < 0) return T(0);
-  const T* x = scores + r.offset(row);
-  const LogSumExp<T> total = log_sum_exp(x, r.classes, r.inner);
-  const T hard = -total.log_probability(x[label * r.inner]);
-  if (smoothing == T(0)) return r.weights ? r.weights[label] * hard : hard;
-  const T soft = row_sum<T>(r.classes, [&](std::int64_t k) { return r.weight(k) * -total.log_probability(x[k * r.inner]); });
-  return (T(1) - smoothing) * r.weight(label) * hard + smoothing / static_cast<T>(r.classes) * soft;
+void line_losses(const Rows<T, Label>& r, const T* x, std::int64_t first, const Lines& s, T smoothing, T* out) {
+  const LineLogSumExp<T> total(s, x);
+  T soft[kMostLines];
+  if (smoothing != T(0)) {
+    const T* weights = r.weights;
+    if (weights)
+      line_sums(s, soft, total, [x, weights](std::int64_t at, std::int64_t k, const LogSumExp<T>& of_row) {
+        return weights[k] * -of_row.log_probability(x[at]);
+      });
+    else
+      line_sums(s, soft, total,
+                [x](std::int64_t at, std::int64_t, const LogSumExp<T>& of_row) { return -of_row.log_probability(x[at]); });
+  }
+  for (std::int64_t j = 0; j < s.width; ++j) {
+    const std::int64_t label = r.label(first + j);
+    const T hard = label < 0 ? T(0) : -total(j).log_probability(x[s.at + label * s.stride + j * s.step]);
+    if (label < 0 || smoothing == T(0))
+      out[j] = label < 0 ? T(0) : r.weights ? r.weights[label] * hard : hard;
+    else
+      out[j] = (T(1) - smoothing) * r.weight(label) * hard + smoothing / static_cast<T>(r.classes) * soft[j];
+  }
 }
 
+// The factors of the gradient of a row: `factor` times e^(x - top), less `slope` times the weight of the class.
+template <class T>
+struct RowFactors {
+  T factor, slope;
+};
+
 // dx = scale (total p - (1 - s) w[label] one_hot(label) - s / classes * w), where p = softmax(x) and `total` is the sum of the
-// weights in the smoothed target.
+// weights in the smoothed target, for some rows. Rows that are ignored have gradient 0.
 template <class T, class Label>
-void row_gradient(const Rows<T, Label>& r, const T* x, T* dx, std::int64_t label, T scale, T smoothing, T all_weights) {
-  const std::int64_t n = r.classes, step = r.inner;
-  if (label < 0) {
-    for (std::int64_t i = 0; i < n; ++i) dx[i * step] = T(0);
-    return;
+void line_gradients(const Rows<T, Label>& r, const T* x, T* dx, std::int64_t first, const Lines& s,
+                    const RowScale<T>& row_scale, T smoothing, T all_weights) {
+  T top[kMostLines], sum[kMostLines], at_label[kMostLines], factor[kMostLines], slope[kMostLines];
+  std::int64_t labels[kMostLines];
+  line_maxima(s, x, top);
+  line_exp_sums(s, x, top, dx, sum);
+  const T each = smoothing / static_cast<T>(r.classes);
+  for (std::int64_t j = 0; j < s.width; ++j) {
+    const std::int64_t label = labels[j] = r.label(first + j);
+    factor[j] = slope[j] = T(0);
+    if (label < 0) continue;
+    const T weight = r.weight(label), hard = (T(1) - smoothing) * weight, total = hard + each * all_weights;
+    const T scale = row_scale(first + j);
+    factor[j] = total / sum[j] * scale;
+    slope[j] = each * scale;
+    at_label[j] = (dx[s.at + label * s.stride + j * s.step] / sum[j] * total - each * weight - hard) * scale;
   }
-  const T top = row_max(x, n, step);
-  const T sum = row_exp_sum(x, n, step, top, [&](std::int64_t i, int count, const T* e) {
-    for (int l = 0; l < count; ++l) dx[(i + l) * step] = e[l];
-  });
-  const T hard = (T(1) - smoothing) * r.weight(label), each = smoothing / static_cast<T>(n), total = hard + each * all_weights;
-  if (smoothing == T(0) && !r.weights) {
-    for (std::int64_t i = 0; i < n; ++i) dx[i * step] /= sum;
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) dx[i * step] = dx[i * step] / sum * total - each * r.weight(i);
+  const auto factors_of = [&](std::int64_t j) { return RowFactors<T>{factor[j], slope[j]}; };
+  const T* weights = r.weights;
+  if (smoothing == T(0))
+    for_elements(s, factors_of, [dx](std::int64_t at, std::int64_t, RowFactors<T> f) { dx[at] *= f.factor; });
+  else if (weights)
+    for_elements(s, factors_of, [dx, weights](std::int64_t at, std::int64_t k, RowFactors<T> f) {
+      dx[at] = dx[at] * f.factor - f.slope * weights[k];
+    });
+  else
+    for_elements(s, factors_of, [dx](std::int64_t at, std::int64_t, RowFactors<T> f) { dx[at] = dx[at] * f.factor - f.slope; });
+  for (std::int64_t j = 0; j < s.width; ++j) {
+    T* line = dx + s.at + j * s.step;
+    if (labels[j] >= 0)
+      line[labels[j] * s.stride] = at_label[j];
+    else
+      for (std::int64_t k = 0; k < s.n; ++k) line[k * s.stride] = T(0);
   }
-  dx[label * step] -= hard;
-  for (std::int64_t i = 0; i < n; ++i) dx[i * step] *= scale;
 }
 
 template <class T, class Label>
@@ -144,8 +206,13 @@ void cross_entropy_of(const KernelCall& call) {
   const Rows<T, Label> r(call, call.inputs[0], 1, 2, attrs.ignore_index);
   const T* scores = call.inputs[0].as<T>();
   const T smoothing = static_cast<T>(attrs.label_smoothing);
-  reduce_rows(call, r, reduction_of(attrs.reduction), 1.5 * static_cast<double>(r.classes) + 10,
-              [&](std::int64_t i) { return row_loss(r, scores, i, smoothing); });
+  reduce_rows(call, r, reduction_of(attrs.reduction), r.grain(1.0, 10), [&](std::int64_t begin, std::int64_t end, T* out) {
+    r.for_lines(begin, end, [&](std::int64_t row, const Lines& lines) {
+      const std::array<const T*, 1> in = {scores};
+      with_long_loops(lines, in, static_cast<T*>(nullptr),
+                      [&](const Lines& s, const auto& x, T*) { line_losses(r, x[0], row, s, smoothing, out + (row - begin)); });
+    });
+  });
 }
 
 template <class T, class Label>
@@ -155,12 +222,15 @@ void cross_entropy_grad_of(const KernelCall& call) {
   const T smoothing = static_cast<T>(attrs.label_smoothing);
   const T all_weights = row_sum<T>(smoothing == T(0) ? 0 : r.classes, [&](std::int64_t k) { return r.weight(k); });
   const RowScale<T> scale = row_scale(r, call.inputs[2], reduction_of(attrs.reduction));
-  parallel_for(r.rows, grain_for(1.5 * static_cast<double>(r.classes) + 10), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t at = r.offset(row);
-      row_gradient(r, call.inputs[0].as<T>() + at, call.outputs[0].as<T>() + at, r.label(row), scale(row), smoothing,
-                   all_weights);
-    }
+  const T* x = call.inputs[0].as<T>();
+  T* dx = call.outputs[0].as<T>();
+  parallel_for(r.rows, r.grain(1.0, 10), [&](std::int64_t begin, std::int64_t end) {
+    r.for_lines(begin, end, [&](std::int64_t row, const Lines& lines) {
+      const std::array<const T*, 1> in = {x};
+      with_long_loops(lines, in, dx, [&](const Lines& s, const auto& from, T* to) {
+        line_gradients(r, from[0], to, row, s, scale, smoothing, all_weights);
+      });
+    });
   });
 }
 
@@ -171,9 +241,11 @@ void nll_loss_of(const KernelCall& call) {
   const auto& attrs = call.attributes<NllAttrs>();
   const Rows<T, Label> r(call, call.inputs[0], 1, 2, attrs.ignore_index);
   const T* scores = call.inputs[0].as<T>();
-  reduce_rows(call, r, reduction_of(attrs.reduction), 5, [&](std::int64_t i) {
-    const std::int64_t label = r.label(i);
-    return label < 0 ? T(0) : -r.weight(label) * scores[r.offset(i) + label * r.inner];
+  reduce_rows(call, r, reduction_of(attrs.reduction), grain_for(5), [&](std::int64_t begin, std::int64_t end, T* out) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t label = r.label(i);
+      *out++ = label < 0 ? T(0) : -r.weight(label) * scores[r.offset(i) + label * r.inner];
+    }
   });
 }
 
@@ -183,13 +255,15 @@ void nll_loss_grad_of(const KernelCall& call) {
   const Rows<T, Label> r(call, call.outputs[0], 0, 2, attrs.ignore_index);
   const RowScale<T> scale = row_scale(r, call.inputs[1], reduction_of(attrs.reduction));
   T* out = call.outputs[0].as<T>();
-  parallel_for(r.rows, grain_for(0.5 * static_cast<double>(r.classes) + 5), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      T* dx = out + r.offset(row);
-      const std::int64_t label = r.label(row);
-      for (std::int64_t i = 0; i < r.classes; ++i) dx[i * r.inner] = T(0);
-      if (label >= 0) dx[label * r.inner] = -r.weight(label) * scale(row);
-    }
+  parallel_for(r.rows, r.grain(0.2, 5), [&](std::int64_t begin, std::int64_t end) {
+    r.for_lines(begin, end, [&](std::int64_t row, const Lines& s) {
+      const auto none = [](std::int64_t) { return T(0); };
+      for_elements(s, none, [out](std::int64_t at, std::int64_t, T zero) { out[at] = zero; });
+      for (std::int64_t j = 0; j < s.width; ++j) {
+        const std::int64_t label = r.label(row + j);
+        if (label >= 0) out[s.at + label * s.stride + j * s.step] = -r.weight(label) * scale(row + j);
+      }
+    });
   });
 }
 

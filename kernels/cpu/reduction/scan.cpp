@@ -5,10 +5,13 @@
 //   cumsum [1 2 3]   ->   [1 3 6];   exclusive: [0 1 3];   reverse: [6 5 3]
 #include <tapedeck/kernels/attrs/scan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/row_sums.h>
+#include <tapedeck/kernels/cpu/transpose.h>
 #include <tapedeck/kernels/parallel.h>
 #include <tapedeck/kernels/scalar.h>
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 namespace tapedeck::kernels::cpu {
@@ -64,10 +67,70 @@ inline void sum_next(T x, T before, T& sum, T& y) {
   sum = next;
 }
 
+// Eight elements of four bytes, in the order of the scan: `back` turns a load or a store around.
+template <class V, class T>
+inline V load_eight(const T* x, bool back) {
+  V v;
+  std::memcpy(&v, back ? x - 7 : x, sizeof v);
+  return back ? __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0) : v;
+}
+template <class V, class T>
+inline void store_eight(V v, T* y, bool back) {
+  if (back) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
+  std::memcpy(back ? y - 7 : y, &v, sizeof v);
+}
+
+// Fetches the n elements up to x and y, in the order of addresses. A processor does not foresee a way back as well as a way
+// forth.
+constexpr std::int64_t kAhead = 1024;
+template <class T>
+void fetch_back(const T* x, T* y, std::int64_t n) {
+  for (std::int64_t k = n - 1; k >= 0; k -= 16) {
+    __builtin_prefetch(x - k);
+    __builtin_prefetch(y - k, 1);
+  }
+}
+
+// Sums eight blocks at a time. The blocks are transposed, so that one addition takes the next element of all eight. Returns the
+// number of elements that are done.
+template <bool kExclusive, bool kBack, class T>
+std::int64_t sum_eight_blocks(std::int64_t n, const T* x, T* y, Total<T>& total) {
+  using V = Register<std::conditional_t<std::is_same_v<T, float>, float, std::uint32_t>>;
+  constexpr std::int64_t kWay = kBack ? -1 : 1;
+  std::int64_t i = 0;
+  for (; i + kBlock * kBlock <= n; i += kBlock * kBlock) {
+    if (kBack && i % kAhead == 0) fetch_back(x - i, y - i, std::min(kAhead, n - i));
+    detail::Eight r[kBlock];
+    for (int b = 0; b < kBlock; ++b) r[b] = load_eight<detail::Eight>(x + kWay * (i + b * kBlock), kBack);
+    detail::transpose_eight(r);
+    V sum = {}, before;
+    TAPEDECK_UNROLL
+    for (int k = 0; k < kBlock; ++k) {
+      const V next = sum + reinterpret_cast<V>(r[k]);  // a cast between vectors keeps the bits
+      r[k] = reinterpret_cast<detail::Eight>(kExclusive ? sum : next);
+      sum = next;
+    }
+    for (int b = 0; b < kBlock; ++b) {
+      before[b] = static_cast<T>(total);
+      total = Add{}(total, static_cast<Total<T>>(static_cast<T>(sum[b])));
+    }
+    TAPEDECK_UNROLL
+    for (int k = 0; k < kBlock; ++k) r[k] = reinterpret_cast<detail::Eight>(before + reinterpret_cast<V>(r[k]));
+    detail::transpose_eight(r);
+    for (int b = 0; b < kBlock; ++b) store_eight(r[b], y + kWay * (i + b * kBlock), kBack);
+  }
+  return i;
+}
+
 template <bool kExclusive, class T>
 void sum_line(const Strip& s, const T* x, T* y) {
   Total<T> total = 0;
-  std::int64_t i = 0, at = s.at;
+  std::int64_t i = 0;
+  if constexpr (sizeof(T) == 4) {
+    if (s.stride == 1) i = sum_eight_blocks<kExclusive, false>(s.n, x + s.at, y + s.at, total);
+    if (s.stride == -1) i = sum_eight_blocks<kExclusive, true>(s.n, x + s.at, y + s.at, total);
+  }
+  std::int64_t at = s.at + i * s.stride;
   for (; i + kBlock <= s.n; i += kBlock) {
     const T before = static_cast<T>(total);
     T sum = 0;
@@ -87,22 +150,18 @@ void sum_strip(const Strip& s, const T* x, T* y) {
   std::fill(total, total + s.width, Total<T>(0));
   x += s.at;
   y += s.at;
-  std::int64_t i = 0;
-  for (; i + kBlock <= s.n; i += kBlock, x += kBlock * s.stride, y += kBlock * s.stride) {
-    TAPEDECK_INDEPENDENT
-    for (std::int64_t j = 0; j < s.width; ++j) {
-      const T before = static_cast<T>(total[j]);
-      T sum = 0;
-      TAPEDECK_UNROLL
-      for (int k = 0; k < kBlock; ++k) sum_next<kExclusive>(x[k * s.stride + j], before, sum, y[k * s.stride + j]);
-      total[j] = Add{}(total[j], static_cast<Total<T>>(sum));
-    }
-  }
-  T sum[kStripWidth];
+  T sum[kStripWidth], before[kStripWidth];
   std::fill(sum, sum + s.width, T(0));
-  for (; i < s.n; ++i, x += s.stride, y += s.stride) {
+  for (std::int64_t i = 0; i < s.n; ++i, x += s.stride, y += s.stride) {
+    if (i % kBlock == 0) {
+      for (std::int64_t j = 0; j < s.width; ++j) {
+        total[j] = Add{}(total[j], static_cast<Total<T>>(sum[j]));
+        before[j] = static_cast<T>(total[j]);
+        sum[j] = T(0);
+      }
+    }
     TAPEDECK_INDEPENDENT
-    for (std::int64_t j = 0; j < s.width; ++j) sum_next<kExclusive>(x[j], static_cast<T>(total[j]), sum[j], y[j]);
+    for (std::int64_t j = 0; j < s.width; ++j) sum_next<kExclusive>(x[j], before[j], sum[j], y[j]);
   }
 }
 

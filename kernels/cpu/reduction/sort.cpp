@@ -1,10 +1,12 @@
 // sort, argsort, topk and searchsorted along one axis of dense views.
 //
 // Every element becomes an item: an unsigned key, and the number of the element in its line. The keys have the order of the
-// elements, or the reverse order for a descending sort. Long lines are sorted by radix, eight bits at a time, and short lines
-// by comparison. All items of a line are distinct, so both ways give the same order.
+// elements, or the reverse order for a descending sort. Long lines are sorted by radix, eight bits at a time. In a short line
+// the place of an element is the number of elements that come before it, counted by comparing all pairs. All items of a line
+// are distinct, so both ways give the same order.
 #include <tapedeck/kernels/attrs/sort.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/row_sums.h>
 #include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ namespace {
 
 // The number of lines sorted at a time; the workspace rules in engine/ops/sort.cpp use the same number.
 constexpr std::int64_t kSlots = 16;
-constexpr std::int64_t kRadixFrom = 256;  // shorter lines are sorted by comparison
+constexpr std::int64_t kRadixFrom = 256;  // shorter lines are sorted by counting
 
 template <class T>
 using KeyOf = std::conditional_t<(sizeof(T) > 4), std::uint64_t, std::uint32_t>;
@@ -34,17 +36,19 @@ struct Item {
   bool operator<(const Item& o) const { return key != o.key ? key < o.key : number < o.number; }
 };
 
+template <class Key>
+constexpr Key kTopBit = Key(1) << (sizeof(Key) * 8 - 1);
+
 // A key in the order of the elements. Both zeros have one key; every NaN has one key, above the key of infinity.
 template <class T>
 KeyOf<T> key_of(T x) {
   using Key = KeyOf<T>;
-  constexpr Key kTop = Key(1) << (sizeof(Key) * 8 - 1);
+  constexpr Key kTop = kTopBit<Key>;
   if constexpr (std::is_floating_point_v<T>) {
-    if (x != x) return ~Key(0);
-    if (x == T(0)) return kTop;
     Key bits;
     __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits & kTop ? ~bits : bits | kTop;
+    const Key number = x == T(0) ? kTop : (bits & kTop ? ~bits : bits | kTop);
+    return x != x ? ~Key(0) : number;
   } else if constexpr (std::is_signed_v<T>) {
     return static_cast<Key>(x) ^ kTop;
   } else {
@@ -68,6 +72,36 @@ Item<Key>* radix_sort(Item<Key>* items, Item<Key>* other, std::int64_t n) {
     std::swap(items, other);
   }
   return items;
+}
+
+// Sets rank[j] to the number of keys that come before keys[j], for n < kRadixFrom keys: the smaller ones, and the equal ones
+// with a smaller index. Both arrays have room for kRadixFrom elements; the elements from n on are overwritten.
+template <class Key>
+void count_ranks(std::make_signed_t<Key>* keys, std::int64_t n, std::make_signed_t<Key>* rank) {
+  using Signed = std::make_signed_t<Key>;
+  constexpr int kPart = 32 / sizeof(Key), kStep = 4 * kPart;
+  std::fill(keys + n, keys + (n + kStep - 1) / kStep * kStep, Signed(0));
+  for (std::int64_t j = 0; j < n; j += kStep) {
+    const Register<Signed> a = load_register(keys + j), b = load_register(keys + j + kPart),
+                           c = load_register(keys + j + 2 * kPart), d = load_register(keys + j + 3 * kPart);
+    Register<Signed> before_a{}, before_b{}, before_c{}, before_d{};
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Signed key = keys[i];
+      before_a -= key < a;  // a comparison gives -1 where it holds
+      before_b -= key < b;
+      before_c -= key < c;
+      before_d -= key < d;
+    }
+    store_register(before_a, rank + j);
+    store_register(before_b, rank + j + kPart);
+    store_register(before_c, rank + j + 2 * kPart);
+    store_register(before_d, rank + j + 3 * kPart);
+  }
+  std::int64_t pairs = 0;
+  for (std::int64_t j = 0; j < n; ++j) pairs += rank[j];
+  if (pairs == n * (n - 1) / 2) return;  // no two keys are equal
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = i + 1; j < n; ++j) rank[j] += keys[i] == keys[j];
 }
 
 // The lines of a view [outer, n, inner] along an axis. The elements of one line lie `inner` elements apart.
@@ -106,35 +140,48 @@ void sort_lines(const KernelCall& call, T* values, std::int64_t* indices) {
   for_lines<Key>(call, s, 2 * s.n, [&](std::int64_t line, Item<Key>* items) {
     const std::int64_t first = s.first(line, s.n);
     const T* x = call.inputs[0].as<T>() + first;
-    for (std::int64_t i = 0; i < s.n; ++i) items[i] = {static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)};
-    const Item<Key>* sorted = items;
-    if (s.n < kRadixFrom)
-      std::sort(items, items + s.n);
-    else
-      sorted = radix_sort(items, items + s.n, s.n);
-    for (std::int64_t i = 0; i < s.n; ++i) {
-      indices[first + i * s.inner] = static_cast<std::int64_t>(sorted[i].number);
-      if (values) values[first + i * s.inner] = x[static_cast<std::int64_t>(sorted[i].number) * s.inner];
+    const auto put = [&](std::int64_t place, std::int64_t number) {
+      indices[first + place * s.inner] = number;
+      if (values) values[first + place * s.inner] = x[number * s.inner];
+    };
+    if (s.n < kRadixFrom) {
+      using Signed = std::make_signed_t<Key>;
+      Signed keys[kRadixFrom], rank[kRadixFrom];
+      for (std::int64_t i = 0; i < s.n; ++i) keys[i] = static_cast<Signed>(key_of(x[i * s.inner]) ^ turn ^ kTopBit<Key>);
+      count_ranks<Key>(keys, s.n, rank);
+      for (std::int64_t i = 0; i < s.n; ++i) put(rank[i], i);
+      return;
     }
+    for (std::int64_t i = 0; i < s.n; ++i) items[i] = {static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)};
+    const Item<Key>* sorted = radix_sort(items, items + s.n, s.n);
+    for (std::int64_t i = 0; i < s.n; ++i) put(i, static_cast<std::int64_t>(sorted[i].number));
   });
 }
 
 // Moves the k smallest items of a line to items[0, k), in no order. A buffer collects the items below the k-th smallest so far,
-// and is cut back to k items whenever it is full.
-template <class Key, class ItemAt>
-void select_least(Item<Key>* items, std::int64_t capacity, std::int64_t n, std::int64_t k, const ItemAt& item_at) {
+// and is cut back to k items whenever it is full. key_at(i) is the key of item i. Most blocks of a long line hold no such item:
+// one comparison of all keys of the block says so.
+template <class Key, class KeyAt>
+void select_least(Item<Key>* items, std::int64_t capacity, std::int64_t n, std::int64_t k, const KeyAt& key_at) {
+  constexpr std::int64_t kBlock = 64;
   std::int64_t held = 0;
   bool bounded = false;
   Key bound = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Item<Key> item = item_at(i);
-    if (bounded && item.key >= bound) continue;  // the item comes later and is not smaller
-    items[held++] = item;
-    if (held < capacity || i + 1 == n) continue;
-    std::nth_element(items, items + k - 1, items + held);
-    held = k;
-    bound = items[k - 1].key;
-    bounded = true;
+  for (std::int64_t first = 0; first < n; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, n - first);
+    Key keys[kBlock], least = ~Key(0);
+    for (std::int64_t i = 0; i < count; ++i) keys[i] = key_at(first + i);
+    for (std::int64_t i = 0; i < count; ++i) least = std::min(least, keys[i]);
+    if (bounded && least >= bound) continue;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (bounded && keys[i] >= bound) continue;  // the item comes later and is not smaller
+      items[held++] = {keys[i], static_cast<Key>(first + i)};
+      if (held < capacity || first + i + 1 == n) continue;
+      std::nth_element(items, items + k - 1, items + held);
+      held = k;
+      bound = items[k - 1].key;
+      bounded = true;
+    }
   }
   if (held > k) std::nth_element(items, items + k - 1, items + held);
 }
@@ -150,9 +197,8 @@ void topk_lines(const KernelCall& call) {
   for_lines<Key>(call, s, capacity, [&](std::int64_t line, Item<Key>* items) {
     const T* x = call.inputs[0].as<T>() + s.first(line, s.n);
     const std::int64_t to = s.first(line, a.k);
-    select_least(items, capacity, s.n, a.k, [&](std::int64_t i) {
-      return Item<Key>{static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)};
-    });
+    const auto key_at = [x, turn, step = s.inner](std::int64_t i) { return static_cast<Key>(key_of(x[i * step]) ^ turn); };
+    select_least(items, capacity, s.n, a.k, key_at);
     if (a.sorted)
       std::sort(items, items + a.k);
     else

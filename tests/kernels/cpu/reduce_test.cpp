@@ -9,6 +9,10 @@
 #include <cmath>
 #include <limits>
 
+namespace tapedeck::kernels::cpu {
+void argmin(const KernelCall& call);
+}  // namespace tapedeck::kernels::cpu
+
 namespace tapedeck::testing {
 namespace {
 
@@ -190,6 +194,65 @@ TEST(Argmax, FirstOfTheLargest) {
       ASSERT_EQ(out.at<std::int64_t>(r), best - row.begin());
     }
   }
+}
+
+// The first place of the extreme of a line, found one element after the other.
+std::int64_t first_place(const std::vector<double>& line, bool largest) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    const double a = line[i], b = line[best];
+    if ((largest ? a > b : a < b) || (std::isnan(a) && !std::isnan(b))) best = i;
+  }
+  return static_cast<std::int64_t>(best);
+}
+
+// Lines of n elements along the last axis, along the first axis of dense memory, and with gaps, each with ties; `nan_at` holds
+// a NaN, unless it is negative.
+void check_argmax(Random& random, DType dtype, std::int64_t n, std::int64_t nan_at) {
+  const std::int64_t rows = 11;
+  const Array x = random_array(random, dtype, {rows, n}, 0, n < 100 ? 5 : 200);
+  for (std::int64_t i = 0; dtype != DType::f64 && i < x.numel(); ++i) x.set(i, std::floor(x.get(i)));
+  if (nan_at >= 0) x.set(3 * n + nan_at, std::numeric_limits<double>::quiet_NaN());
+  const std::vector<double> all = values(x);
+  const Array down = dense_copy(permuted(x, {1, 0}));
+  for (const bool largest : {true, false}) {
+    const Kernel kernel = largest ? cpu::argmax : cpu::argmin;
+    AxisAttrs last, first;
+    last.axis = 1;
+    first.axis = 0;
+    const Array along = make_array(DType::i64, {rows}), across = make_array(DType::i64, {rows}),
+                gapped = make_array(DType::i64, {rows});
+    run(kernel, {x}, {along}, &last);
+    run(kernel, {down}, {across}, &first);
+    run(kernel, {scrambled(random, x)}, {gapped}, &last);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t expected = first_place({all.begin() + r * n, all.begin() + (r + 1) * n}, largest);
+      ASSERT_EQ(along.at<std::int64_t>(r), expected) << n << ", row " << r;
+      ASSERT_EQ(across.at<std::int64_t>(r), expected) << n << ", row " << r;
+      ASSERT_EQ(gapped.at<std::int64_t>(r), expected) << n << ", row " << r;
+    }
+  }
+}
+
+TEST(Argmax, LongLinesOfEveryTypeAndLayout) {
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8})
+    for (const std::int64_t n : {1, 2, 31, 32, 33, 1023, 1024, 1025, 3000}) {
+      check_argmax(random, dtype, n, -1);
+      if (dtype == DType::f32 || dtype == DType::f64) check_argmax(random, dtype, n, n / 2);
+    }
+}
+
+TEST(Argmax, InfinitiesAndZeros) {
+  const double inf = std::numeric_limits<double>::infinity();
+  AxisAttrs attrs;
+  attrs.axis = 1;
+  const Array out = make_array(DType::i64, {2});
+  run(cpu::argmax, {array_of(DType::f32, {2, 3}, {-inf, -inf, -inf, -1, -0.0, 0})}, {out}, &attrs);
+  EXPECT_EQ(values(out), (std::vector<double>{0, 1}));
+  run(cpu::argmin, {array_of(DType::f32, {2, 3}, {inf, inf, inf, 1, 0, -0.0})}, {out}, &attrs);
+  EXPECT_EQ(values(out), (std::vector<double>{0, 1}));
 }
 
 TEST(Argmax, NanWinsAndNothingIsAFault) {

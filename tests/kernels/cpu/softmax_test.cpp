@@ -65,6 +65,35 @@ TEST(Softmax, EveryAxis) {
     }
 }
 
+// Rows that lie side by side, more of them than the kernel takes together, and long rows. The rows of a copy that are
+// contiguous must have the same bits.
+TEST(Softmax, RowsSideBySideHaveTheBitsOfContiguousRows) {
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t n : {1, 15, 16, 40, 300})
+      for (const std::int64_t inner : {1, 3, 8, 130}) {
+        const Array x = random_array(random, dtype, {2, n, inner}, -5, 5),
+                    dy = random_array(random, dtype, {2, n, inner}, -1, 1);
+        const Array flat_x = dense_copy(permuted(x, {0, 2, 1})), flat_dy = dense_copy(permuted(dy, {0, 2, 1}));
+        AxisAttrs middle, last;
+        middle.axis = 1;
+        last.axis = 2;
+        for (const Kernel kernel : {cpu::softmax, cpu::log_softmax}) {
+          const Array y = make_array(dtype, {2, n, inner}), flat_y = make_array(dtype, {2, inner, n});
+          run(kernel, {x}, {y}, &middle);
+          run(kernel, {flat_x}, {flat_y}, &last);
+          EXPECT_TRUE(same_bits(permuted(flat_y, {0, 2, 1}), y)) << n << ", " << inner;
+          const Array dx = make_array(dtype, {2, n, inner}), flat_dx = make_array(dtype, {2, inner, n});
+          const Kernel gradient = kernel == cpu::softmax ? cpu::softmax_grad : cpu::log_softmax_grad;
+          run(gradient, {y, dy}, {dx}, &middle);
+          run(gradient, {flat_y, flat_dy}, {flat_dx}, &last);
+          EXPECT_TRUE(same_bits(permuted(flat_dx, {0, 2, 1}), dx)) << n << ", " << inner;
+        }
+        check(random, dtype, {2, static_cast<std::int64_t>(n), inner}, 1);
+      }
+}
+
 TEST(Softmax, ExtremeRows) {
   const double inf = std::numeric_limits<double>::infinity();
   AxisAttrs attrs;
@@ -143,6 +172,65 @@ TEST(CrossEntropy, LossAndGradient) {
           }
           ASSERT_NEAR(loss.get(0), mean, dtype == DType::f32 ? 2e-5 : 1e-12);
         });
+}
+
+// Scores of shape [2, classes, inner] with weights, smoothing, and a label that is ignored, against the formula in f64.
+void check_dense_labels(Random& random, DType dtype, std::int64_t classes, std::int64_t inner, double smoothing,
+                        bool weighted) {
+  const Array x = random_array(random, dtype, {2, classes, inner}, -9, 9), w = random_array(random, dtype, {classes}, 0.5, 2),
+              labels = make_array(DType::i64, {2, inner}), dloss = random_array(random, dtype, {2, inner}, -1, 1),
+              loss = make_array(dtype, {2, inner}), dx = make_array(dtype, {2, classes, inner});
+  for (std::int64_t i = 0; i < labels.numel(); ++i)
+    labels.set(i, static_cast<double>(random() % static_cast<unsigned>(classes)));
+  CrossEntropyAttrs attrs;
+  attrs.label_smoothing = smoothing;
+  attrs.reduction = "none";
+  attrs.ignore_index = 1;
+  run(cpu::cross_entropy, weighted ? std::vector<Array>{x, labels, w} : std::vector<Array>{x, labels}, {loss}, &attrs);
+  run(cpu::cross_entropy_grad, weighted ? std::vector<Array>{x, labels, dloss, w} : std::vector<Array>{x, labels, dloss}, {dx},
+      &attrs);
+  const double tolerance = dtype == DType::f32 ? 2e-5 : 1e-12;
+  const auto weight = [&](std::int64_t k) { return weighted ? w.get(k) : 1.0; };
+  for (std::int64_t row = 0; row < 2 * inner; ++row) {
+    const auto at = [&](std::int64_t k) { return (row / inner * classes + k) * inner + row % inner; };
+    const auto label = static_cast<std::int64_t>(labels.get(row));
+    double total = 0, expected = 0, all = 0;
+    for (std::int64_t k = 0; k < classes; ++k) total += std::exp(x.get(at(k)));
+    const auto target = [&](std::int64_t k) {
+      return label == 1 ? 0 : weight(k) * (smoothing / static_cast<double>(classes) + (k == label ? 1 - smoothing : 0));
+    };
+    for (std::int64_t k = 0; k < classes; ++k) {
+      expected -= target(k) * (x.get(at(k)) - std::log(total));
+      all += target(k);
+    }
+    ASSERT_NEAR(loss.get(row), expected, tolerance);
+    for (std::int64_t k = 0; k < classes; ++k)
+      ASSERT_NEAR(dx.get(at(k)), dloss.get(row) * (all * std::exp(x.get(at(k))) / total - target(k)), tolerance);
+  }
+}
+
+TEST(CrossEntropy, RowsOfEveryLayoutWithWeightsAndSmoothing) {
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t classes : {3, 40, 300})
+      for (const std::int64_t inner : {1, 5, 8, 150})
+        for (const double smoothing : {0.0, 0.2})
+          for (const bool weighted : {false, true}) check_dense_labels(random, dtype, classes, inner, smoothing, weighted);
+}
+
+// A row with an ignored label has gradient 0, whatever its scores are.
+TEST(CrossEntropy, IgnoredRowsHaveNoGradient) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CrossEntropyAttrs attrs;
+  attrs.ignore_index = 0;
+  for (const std::int64_t inner : {1, 8}) {
+    const Array x = make_array(DType::f32, {1, 2, inner}), labels = make_array(DType::i32, {1, inner}),
+                dx = make_array(DType::f32, {1, 2, inner});
+    for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, nan);
+    run(cpu::cross_entropy_grad, {x, labels, array_of(DType::f32, {}, {1})}, {dx}, &attrs);
+    EXPECT_EQ(values(dx), std::vector<double>(static_cast<std::size_t>(2 * inner), 0.0));
+  }
 }
 
 TEST(CrossEntropy, LabelOutOfRange) {
