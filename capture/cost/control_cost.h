@@ -1,5 +1,5 @@
-// Nodes with regions: their cost, which is the cost of the nodes inside times the number of passes (of a fused node less, because
-// its values stay in the cache), and the number of passes.
+// Nodes with regions: their cost, which is the cost of the nodes inside times the number of passes (of a fused node less,
+// because its values stay in the cache), and the number of passes.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
