@@ -9,7 +9,9 @@
 #include <tapedeck/kernels/kernel.h>
 #include <tapedeck/kernels/parallel.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace tapedeck::kernels::cpu {
@@ -40,16 +42,47 @@ void walk_call(const KernelCall& call, RowBody body, const void* f, std::int64_t
 
 namespace detail {
 
+// The functor computes most operands of type T without a branch (scalar_functions.h).
+template <class F, class T>
+concept HasUsual = std::is_same_v<T, float> && requires(const F& f, T x) {
+  f.rare(x);
+  f.usual(x);
+};
+
+// A loop over a functor with rare operands: tile by tile, each as a whole by usual(). The rare operands of a tile are computed
+// once more. `out` may be `in`.
+template <class F>
+void usual_run(F f, std::int64_t n, float* out, const float* in) {
+  constexpr std::int64_t kTile = 256;
+  for (std::int64_t i = 0; i < n; i += kTile, out += kTile, in += kTile) {
+    const std::int64_t count = std::min(kTile, n - i);
+    bool any = false;
+    for (std::int64_t k = 0; k < count; ++k) any |= f.rare(in[k]);
+    float kept[kTile];
+    if (any) std::copy(in, in + count, kept);
+    TAPEDECK_INDEPENDENT
+    for (std::int64_t k = 0; k < count; ++k) out[k] = f.usual(in[k]);
+    for (std::int64_t k = 0; any && k < count; ++k)
+      if (f.rare(kept[k])) out[k] = f(kept[k]);
+  }
+}
+
 template <class Out, class... In, class F>
 void dense_run(F f, std::int64_t begin, std::int64_t end, Out* out, const In*... in) {
-  TAPEDECK_INDEPENDENT
-  for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
+  if constexpr (sizeof...(In) == 1 && (HasUsual<F, In> && ...)) {
+    usual_run(f, end - begin, out + begin, in + begin...);
+  } else {
+    TAPEDECK_INDEPENDENT
+    for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
+  }
 }
 
 // Bit k of kRepeated says that input k is a single element, which every step reads.
 template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
 void row_of(F f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
   Out* out = reinterpret_cast<Out*>(ptr[0]);
+  if constexpr (kRepeated == 0 && sizeof...(In) == 1 && (HasUsual<F, In> && ...))
+    return dense_run(f, 0, n, out, reinterpret_cast<const In*>(ptr[I + 1])...);
   TAPEDECK_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) out[i] = f(reinterpret_cast<const In*>(ptr[I + 1])[(kRepeated >> I & 1) ? 0 : i]...);
 }
