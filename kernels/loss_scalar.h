@@ -7,7 +7,7 @@ namespace tapedeck::kernels {
 
 // log(1 + e) for 0 <= e <= 1: the logarithm of the rounded sum, times a factor that corrects the rounding of the sum.
 template <class T>
-TAPEDECK_HD inline T log1p_of(T e) {
+TAPEDECK_HD_INLINE T log1p_of(T e) {
   if constexpr (std::is_same_v<T, float>) {
     const float sum = 1.0f + e, kept = sum - 1.0f;
     return kept == 0.0f ? e : log_f32(sum) * (e / kept);
@@ -18,7 +18,7 @@ TAPEDECK_HD inline T log1p_of(T e) {
 
 // log(1 + e^x), precise for large and for small x.
 template <class T>
-TAPEDECK_HD inline T softplus_of(T x) {
+TAPEDECK_HD_INLINE T softplus_of(T x) {
   return log1p_of(exp_of(-std::fabs(x))) + (x > T(0) ? x : T(0));
 }
 
@@ -35,8 +35,8 @@ struct Huber {
 struct BinaryCrossEntropy {
   template <class T>
   TAPEDECK_HD T operator()(T p, T target) const {
-    const T floor = T(-100);
-    return -(target * Maximum{}(log_of(p), floor) + (T(1) - target) * Maximum{}(log_of(T(1) - p), floor));
+    const T floor = T(-100), yes = log_of(p), no = log_of(T(1) - p);
+    return -(target * (yes < floor ? floor : yes) + (T(1) - target) * (no < floor ? floor : no));  // NaN stays NaN
   }
 };
 

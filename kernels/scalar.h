@@ -2,8 +2,9 @@
 //
 // Every functor is plain C++ on values. The f32 functors select instead of branch where speed matters, so that a loop over them
 // vectorises and gives the same bits as single calls. exp, log, tanh and sigmoid of f32 are polynomials written here, not calls
-// of a math library, so that every device gives equal bits. The compiler must not contract floating-point expressions
-// (-ffp-contract=off). The f64 versions call std:: functions.
+// of a math library, so that every device gives equal bits. std::fma is exact everywhere, also on a processor without the
+// instruction; otherwise the compiler must not contract floating-point expressions (-ffp-contract=off). The f64 versions call
+// std:: functions.
 //
 // Integers wrap around. max and min propagate NaN. A boolean is a byte that holds 0 or 1; any other byte reads as true.
 #pragma once
@@ -19,16 +20,20 @@
 #define TAPEDECK_HD
 #endif
 
+// For functions that must vectorise. A call left inside a loop keeps the loop scalar, and compilers inline less in large files,
+// so these functions are always inlined.
+#define TAPEDECK_HD_INLINE TAPEDECK_HD inline __attribute__((always_inline))
+
 namespace tapedeck::kernels {
 
 // ---- bits of floats ----
 
-TAPEDECK_HD inline std::uint32_t float_bits(float x) {
+TAPEDECK_HD_INLINE std::uint32_t float_bits(float x) {
   std::uint32_t u;
   __builtin_memcpy(&u, &x, sizeof u);
   return u;
 }
-TAPEDECK_HD inline float bits_float(std::uint32_t u) {
+TAPEDECK_HD_INLINE float bits_float(std::uint32_t u) {
   float x;
   __builtin_memcpy(&x, &u, sizeof x);
   return x;
@@ -47,31 +52,30 @@ TAPEDECK_HD inline double bits_double(std::uint64_t u) {
 // ---- f32 polynomials ----
 
 // 2^n for -126 <= n <= 127.
-TAPEDECK_HD inline float power_of_two(std::int32_t n) { return bits_float(static_cast<std::uint32_t>(n + 127) << 23); }
+TAPEDECK_HD_INLINE float power_of_two(std::int32_t n) { return bits_float(static_cast<std::uint32_t>(n + 127) << 23); }
 
 // e^x = 2^n e^r with |r| <= ln2/2, within about 1 ulp. The factor 2^n is applied as two factors, so that denormal results and
 // results close to overflow are right. Beyond the two clamps the product of the factors is exactly 0 or inf.
-TAPEDECK_HD inline float exp_f32(float x) {
+TAPEDECK_HD_INLINE float exp_f32(float x) {
   const float clamped = x > 89.0f ? 89.0f : (x < -105.0f ? -105.0f : x);  // a NaN stays NaN
   const float shifter = 12582912.0f;                                      // 1.5 * 2^23: adding it rounds to an integer
-  const float t = clamped * 1.44269504088896341f + shifter;
+  const float t = std::fma(clamped, 1.44269504088896341f, shifter);
   const float nf = t - shifter;
-  const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);
-  const float r = (clamped - nf * 0.693359375f) - nf * -2.12194440e-4f;
+  const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);  // only a NaN gives n outside [-152, 128]
+  const float r = std::fma(nf, 2.12194440e-4f, std::fma(nf, -0.693359375f, clamped));
   float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  const float e = (p * (r * r) + r) + 1.0f;
-  const std::int32_t safe = n > 128 ? 128 : (n < -152 ? -152 : n);  // only a NaN gives n outside this range
-  const std::int32_t half = safe >> 1;
-  return e * power_of_two(half) * power_of_two(safe - half);
+  p = std::fma(p, r, 1.3981999507e-3f);
+  p = std::fma(p, r, 8.3334519073e-3f);
+  p = std::fma(p, r, 4.1665795894e-2f);
+  p = std::fma(p, r, 1.6666665459e-1f);
+  p = std::fma(p, r, 5.0000001201e-1f);
+  const float e = std::fma(p, r * r, r) + 1.0f;
+  const std::int32_t half = n >> 1;
+  return e * power_of_two(half) * power_of_two(n - half);
 }
 
 // log x = n log 2 + log m with sqrt(1/2) <= m < sqrt(2), within about 1 ulp.
-TAPEDECK_HD inline float log_f32(float x) {
+TAPEDECK_HD_INLINE float log_f32(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
   const std::uint32_t shifted = u - 0x3F3504F3u;  // now the exponent field counts from sqrt(1/2)
@@ -79,19 +83,17 @@ TAPEDECK_HD inline float log_f32(float x) {
   const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
   const float z = m * m;
   float p = 7.0376836292e-2f;
-  p = p * m - 1.1514610310e-1f;
-  p = p * m + 1.1676998740e-1f;
-  p = p * m - 1.2420140846e-1f;
-  p = p * m + 1.4249322787e-1f;
-  p = p * m - 1.6668057665e-1f;
-  p = p * m + 2.0000714765e-1f;
-  p = p * m - 2.4999993993e-1f;
-  p = p * m + 3.3333331174e-1f;
+  p = std::fma(p, m, -1.1514610310e-1f);
+  p = std::fma(p, m, 1.1676998740e-1f);
+  p = std::fma(p, m, -1.2420140846e-1f);
+  p = std::fma(p, m, 1.4249322787e-1f);
+  p = std::fma(p, m, -1.6668057665e-1f);
+  p = std::fma(p, m, 2.0000714765e-1f);
+  p = std::fma(p, m, -2.4999993993e-1f);
+  p = std::fma(p, m, 3.3333331174e-1f);
   const float nf = static_cast<float>(n);
-  float y = p * m * z;
-  y = y + nf * -2.12194440e-4f;
-  y = y - 0.5f * z;
-  y = (m + y) + nf * 0.693359375f;
+  float y = std::fma(nf, -2.12194440e-4f, p * m * z);
+  y = std::fma(nf, 0.693359375f, m + std::fma(-0.5f, z, y));
   const float inf = std::numeric_limits<float>::infinity();
   y = x == inf ? inf : y;
   y = x == 0.0f ? -inf : y;
@@ -100,23 +102,23 @@ TAPEDECK_HD inline float log_f32(float x) {
 }
 
 // An odd polynomial near zero, and 1 - 2 / (e^(2|x|) + 1) elsewhere, with the sign bit of x. Within 3 ulp.
-TAPEDECK_HD inline float tanh_f32(float x) {
+TAPEDECK_HD_INLINE float tanh_f32(float x) {
   const std::uint32_t sign = float_bits(x) & 0x80000000u;
   const float a = bits_float(float_bits(x) & 0x7FFFFFFFu);
   const float z = a * a;
   float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
-  const float near_zero = p * z * a + a;
+  p = std::fma(p, z, 2.06390887954e-2f);
+  p = std::fma(p, z, -5.37397155531e-2f);
+  p = std::fma(p, z, 1.33314422036e-1f);
+  p = std::fma(p, z, -3.33332819422e-1f);
+  const float near_zero = std::fma(p * z, a, a);
   const float far_away = 1.0f - 2.0f / (exp_f32(a + a) + 1.0f);
   const float y = a < 0.625f ? near_zero : far_away;
   return bits_float(float_bits(y) | sign);
 }
 
 // 1 / (1 + e^-x), computed from e^-|x|, which never overflows. Both tails keep their relative precision.
-TAPEDECK_HD inline float sigmoid_f32(float x) {
+TAPEDECK_HD_INLINE float sigmoid_f32(float x) {
   const float e = exp_f32(-bits_float(float_bits(x) & 0x7FFFFFFFu));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
@@ -136,28 +138,28 @@ template <class T>
 using Wrap = typename WrapType<T>::type;
 
 template <class T>
-TAPEDECK_HD inline T exp_of(T x) {
+TAPEDECK_HD_INLINE T exp_of(T x) {
   if constexpr (std::is_same_v<T, float>)
     return exp_f32(x);
   else
     return std::exp(x);
 }
 template <class T>
-TAPEDECK_HD inline T log_of(T x) {
+TAPEDECK_HD_INLINE T log_of(T x) {
   if constexpr (std::is_same_v<T, float>)
     return log_f32(x);
   else
     return std::log(x);
 }
 template <class T>
-TAPEDECK_HD inline T tanh_of(T x) {
+TAPEDECK_HD_INLINE T tanh_of(T x) {
   if constexpr (std::is_same_v<T, float>)
     return tanh_f32(x);
   else
     return std::tanh(x);
 }
 template <class T>
-TAPEDECK_HD inline T sigmoid_of(T x) {
+TAPEDECK_HD_INLINE T sigmoid_of(T x) {
   if constexpr (std::is_same_v<T, float>) {
     return sigmoid_f32(x);
   } else {
@@ -208,7 +210,7 @@ struct Maximum {
     if constexpr (std::is_integral_v<T>)
       return a > b ? a : b;
     else
-      return (a > b || a != a) ? a : b;  // a NaN in b fails both tests, so b is the result
+      return ((a > b) | (a != a)) ? a : b;  // a NaN in b fails both tests, so b is the result
   }
 };
 struct Minimum {
@@ -217,7 +219,7 @@ struct Minimum {
     if constexpr (std::is_integral_v<T>)
       return a < b ? a : b;
     else
-      return (a < b || a != a) ? a : b;
+      return ((a < b) | (a != a)) ? a : b;
   }
 };
 // Integers are raised by repeated squaring and wrap around. A negative exponent gives the reciprocal, truncated: 0 unless the
@@ -322,19 +324,6 @@ struct Square {
     return Mul{}(a, a);
   }
 };
-struct Sin {
-  template <class T>
-  TAPEDECK_HD T operator()(T a) const {
-    return std::sin(a);
-  }
-};
-struct Cos {
-  template <class T>
-  TAPEDECK_HD T operator()(T a) const {
-    return std::cos(a);
-  }
-};
-
 // ---- gradients that read the result ----
 
 struct ReluGrad {

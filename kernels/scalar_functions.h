@@ -4,15 +4,15 @@
 // The f32 functions are polynomials of this file. They select instead of branch, so that loops over them vectorise and every
 // device gives the same bits. Most are within 2 ulp; tests/kernels/scalar_functions_test.cpp states the bound of each. std::fma
 // is exact everywhere, also on a processor without the instruction. The f64 versions call std:: functions.
+//
+// The polynomial of sin, cos, tan, lgamma or digamma covers most operands, but not all. Such a functor has two more members:
+// rare(x) says that x is not covered, and usual(x) is the polynomial. A call of the functor gives the right result for every x.
+// A loop that vectorises calls usual() where no operand is rare (cpu/loops.h).
 #pragma once
 
 #include <tapedeck/kernels/scalar.h>
 
 #include <math.h>  // lgamma_r, which unlike std::lgamma writes no global
-
-// For functions that must vectorise. A call left inside a loop keeps the loop scalar, and compilers inline less in large files,
-// so these functions are always inlined.
-#define TAPEDECK_HD_INLINE TAPEDECK_HD inline __attribute__((always_inline))
 
 namespace tapedeck::kernels {
 
@@ -31,17 +31,17 @@ struct ExpParts {
 TAPEDECK_HD_INLINE ExpParts split_exp_f32(float x) {
   const float clamped = x > 90.0f ? 90.0f : (x < -105.0f ? -105.0f : x);  // a NaN stays NaN
   const float shifter = 12582912.0f;                                      // 1.5 * 2^23: adding it rounds to an integer
-  const float t = clamped * 1.44269504088896341f + shifter;
+  const float t = std::fma(clamped, 1.44269504088896341f, shifter);
   const float nf = t - shifter;
   const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);
-  const float r = (clamped - nf * 0.693359375f) - nf * -2.12194440e-4f;
+  const float r = std::fma(nf, 2.12194440e-4f, std::fma(nf, -0.693359375f, clamped));
   float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  return {p * (r * r) + r, n > 130 ? 130 : (n < -152 ? -152 : n)};  // only a NaN gives n outside this range
+  p = std::fma(p, r, 1.3981999507e-3f);
+  p = std::fma(p, r, 8.3334519073e-3f);
+  p = std::fma(p, r, 4.1665795894e-2f);
+  p = std::fma(p, r, 1.6666665459e-1f);
+  p = std::fma(p, r, 5.0000001201e-1f);
+  return {std::fma(p, r * r, r), n > 130 ? 130 : (n < -152 ? -152 : n)};  // only a NaN gives n outside this range
 }
 // x 2^n, applied as two factors, so that denormal results and overflow come out right.
 TAPEDECK_HD_INLINE float scale_f32(float x, std::int32_t n) {
@@ -69,20 +69,20 @@ TAPEDECK_HD_INLINE float exp2_f32(float x) {
   const float r = clamped - (t - shifter);
   const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);
   float p = 1.535336188319500e-4f;
-  p = p * r + 1.339887440266574e-3f;
-  p = p * r + 9.618437357674640e-3f;
-  p = p * r + 5.550332471162809e-2f;
-  p = p * r + 2.402264791363012e-1f;
-  p = p * r + 6.931472028550421e-1f;
-  return scale_f32(p * r + 1.0f, n > 129 ? 129 : (n < -151 ? -151 : n));
+  p = std::fma(p, r, 1.339887440266574e-3f);
+  p = std::fma(p, r, 9.618437357674640e-3f);
+  p = std::fma(p, r, 5.550332471162809e-2f);
+  p = std::fma(p, r, 2.402264791363012e-1f);
+  p = std::fma(p, r, 6.931472028550421e-1f);
+  return scale_f32(std::fma(p, r, 1.0f), n > 129 ? 129 : (n < -151 ? -151 : n));
 }
 
 TAPEDECK_HD_INLINE float sinh_f32(float x) {
   const float a = magnitude_f32(x), z = a * a;
   float p = 2.03721912945e-4f;
-  p = p * z + 8.33028376239e-3f;
-  p = p * z + 1.66667160211e-1f;
-  const float near_zero = p * z * a + a;
+  p = std::fma(p, z, 8.33028376239e-3f);
+  p = std::fma(p, z, 1.66667160211e-1f);
+  const float near_zero = std::fma(p * z, a, a);
   const float e = half_exp_f32(a);
   const float y = a < 1.0f ? near_zero : e - 0.25f / e;
   return x == x ? with_sign_of_f32(y, x) : x;
@@ -106,15 +106,15 @@ TAPEDECK_HD_INLINE LogParts split_log_f32(float x) {
   const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
   const float z = m * m;
   float p = 7.0376836292e-2f;
-  p = p * m - 1.1514610310e-1f;
-  p = p * m + 1.1676998740e-1f;
-  p = p * m - 1.2420140846e-1f;
-  p = p * m + 1.4249322787e-1f;
-  p = p * m - 1.6668057665e-1f;
-  p = p * m + 2.0000714765e-1f;
-  p = p * m - 2.4999993993e-1f;
-  p = p * m + 3.3333331174e-1f;
-  return {static_cast<float>(n), m, p * m * z - 0.5f * z};
+  p = std::fma(p, m, -1.1514610310e-1f);
+  p = std::fma(p, m, 1.1676998740e-1f);
+  p = std::fma(p, m, -1.2420140846e-1f);
+  p = std::fma(p, m, 1.4249322787e-1f);
+  p = std::fma(p, m, -1.6668057665e-1f);
+  p = std::fma(p, m, 2.0000714765e-1f);
+  p = std::fma(p, m, -2.4999993993e-1f);
+  p = std::fma(p, m, 3.3333331174e-1f);
+  return {static_cast<float>(n), m, std::fma(-0.5f, z, p * m * z)};
 }
 // Takes y as the logarithm of a positive finite x, and replaces it where x is 0, inf, negative or NaN.
 TAPEDECK_HD_INLINE float log_edges_f32(float x, float y) {
@@ -168,6 +168,57 @@ TAPEDECK_HD_INLINE float atanh_f32(float x) {
   return a <= 1.0f ? with_sign_of_f32(y, x) : y;
 }
 
+// ---- trigonometric functions ----
+
+// x less the nearest multiple of pi/2: rest - low, in the quadrant n. For |x| <= 1e5. A zero keeps its sign.
+struct Quadrant {
+  float rest, low;
+  std::uint32_t n;
+};
+TAPEDECK_HD_INLINE Quadrant quadrant_f32(float x) {
+  const float shifter = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  const float t = std::fma(x, 0.636619772f, shifter);
+  const float n = t - shifter;
+  const float p1 = 1.57079625f, p2 = 7.54979013e-8f, p3 = -1.71512451e-15f;  // their sum is pi/2
+  const float near = std::fma(n, -p1, x);                                    // exact
+  const float step = n * p2, rest = near - step;
+  const float lost = ((rest - near) + step) + std::fma(n, p2, -step);  // the rounding errors of rest and of step
+  return {rest, std::fma(n, p3, lost), float_bits(t)};
+}
+TAPEDECK_HD_INLINE bool beyond_quadrants_f32(float x) { return !(magnitude_f32(x) <= 1e5f); }
+
+// The sine of the angle that is `quarters` quarter turns beyond x.
+TAPEDECK_HD_INLINE float sine_f32(float x, std::uint32_t quarters) {
+  const Quadrant q = quadrant_f32(x);
+  const float r = q.rest, z = r * r;
+  float s = -1.951521845e-4f;
+  s = std::fma(s, z, 8.332160302e-3f);
+  s = std::fma(s, z, -1.666665524e-1f);
+  const float sine = r - (q.low - r * z * s);
+  float c = 2.443308404e-5f;
+  c = std::fma(c, z, -1.388731529e-3f);
+  c = std::fma(c, z, 4.166664556e-2f);
+  const float half = 0.5f * z, rounded = 1.0f - half;
+  const float cosine = rounded + (((1.0f - rounded) - half) + std::fma(z * z, c, r * q.low));
+  const std::uint32_t n = q.n + quarters;
+  return bits_float(float_bits(n & 1 ? cosine : sine) ^ ((n & 2) << 30));
+}
+TAPEDECK_HD_INLINE float sin_f32(float x) { return sine_f32(x, 0); }
+TAPEDECK_HD_INLINE float cos_f32(float x) { return sine_f32(x, 1); }
+TAPEDECK_HD_INLINE float tan_f32(float x) {
+  const Quadrant q = quadrant_f32(x);
+  const float r = q.rest, z = r * r;
+  float p = 9.387641214e-3f;
+  p = std::fma(p, z, 3.116196720e-3f);
+  p = std::fma(p, z, 2.443241887e-2f);
+  p = std::fma(p, z, 5.341065302e-2f);
+  p = std::fma(p, z, 1.333880723e-1f);
+  p = std::fma(p, z, 3.333315551e-1f);
+  const float y = r - (q.low - r * z * p);
+  const float turned = -1.0f / y;
+  return q.n & 1 ? turned : y;
+}
+
 // ---- inverse trigonometric functions ----
 
 // The angle of the point (x, y). One division: the smaller magnitude over the larger, turned by pi/4 if that gives a smaller
@@ -184,9 +235,9 @@ TAPEDECK_HD_INLINE float atan2_f32(float y, float x) {
   const float bottom = turned ? low + high : (high == 0.0f ? 1.0f : high);
   const float t = top / bottom, z = t * t;
   float p = 8.05374449538e-2f;
-  p = p * z - 1.38776856032e-1f;
-  p = p * z + 1.99777106478e-1f;
-  p = p * z - 3.33329491539e-1f;
+  p = std::fma(p, z, -1.38776856032e-1f);
+  p = std::fma(p, z, 1.99777106478e-1f);
+  p = std::fma(p, z, -3.33329491539e-1f);
   float a = p * z * t + t;
   a = turned ? 0.785398163f + (a - 2.18556941e-8f) : a;
   a = steep ? 1.57079637f - (a + 4.37113883e-8f) : a;
@@ -198,10 +249,10 @@ TAPEDECK_HD_INLINE float atan_f32(float x) { return atan2_f32(x, 1.0f); }
 // asin(s) / s - 1 as a polynomial in z = s^2 <= 1/4.
 TAPEDECK_HD_INLINE float asin_excess_f32(float z) {
   float p = 4.2163199048e-2f;
-  p = p * z + 2.4181311049e-2f;
-  p = p * z + 4.5470025998e-2f;
-  p = p * z + 7.4953002686e-2f;
-  p = p * z + 1.6666752422e-1f;
+  p = std::fma(p, z, 2.4181311049e-2f);
+  p = std::fma(p, z, 4.5470025998e-2f);
+  p = std::fma(p, z, 7.4953002686e-2f);
+  p = std::fma(p, z, 1.6666752422e-1f);
   return p * z;
 }
 TAPEDECK_HD_INLINE float asin_f32(float x) {
@@ -229,15 +280,15 @@ TAPEDECK_HD_INLINE float acos_f32(float x) {
 TAPEDECK_HD_INLINE float scaled_erfc_f32(float a) {
   const float q = (a - 2.0f) / (a + 2.0f);
   float p = -4.01139259e-4f;
-  p = p * q - 1.23075210e-3f;
-  p = p * q + 1.31355342e-3f;
-  p = p * q + 8.63227434e-3f;
-  p = p * q - 8.05991981e-3f;
-  p = p * q - 5.42046614e-2f;
-  p = p * q + 1.64055392e-1f;
-  p = p * q - 1.66031361e-1f;
-  p = p * q - 9.27639827e-2f;
-  p = p * q + 2.76978403e-1f;
+  p = std::fma(p, q, -1.23075210e-3f);
+  p = std::fma(p, q, 1.31355342e-3f);
+  p = std::fma(p, q, 8.63227434e-3f);
+  p = std::fma(p, q, -8.05991981e-3f);
+  p = std::fma(p, q, -5.42046614e-2f);
+  p = std::fma(p, q, 1.64055392e-1f);
+  p = std::fma(p, q, -1.66031361e-1f);
+  p = std::fma(p, q, -9.27639827e-2f);
+  p = std::fma(p, q, 2.76978403e-1f);
   return (1.0f + p) / (1.0f + (a + a));
 }
 // e^(-scale x^2) for scale 1 or 1/2, corrected for the rounding error of x^2.
@@ -258,19 +309,19 @@ TAPEDECK_HD_INLINE float erf_f32(float x) {
   const float magnitude = magnitude_f32(x), a = magnitude > 5.0f ? 5.0f : magnitude;
   const float z = a * a;
   float p = -5.96761703e-4f;
-  p = p * z + 4.99119423e-3f;
-  p = p * z - 2.67681349e-2f;
-  p = p * z + 1.12819925e-1f;
-  p = p * z - 3.76125336e-1f;
-  p = p * z + 1.28379166e-1f;
+  p = std::fma(p, z, 4.99119423e-3f);
+  p = std::fma(p, z, -2.67681349e-2f);
+  p = std::fma(p, z, 1.12819925e-1f);
+  p = std::fma(p, z, -3.76125336e-1f);
+  p = std::fma(p, z, 1.28379166e-1f);
   const float near_zero = p * a + a;
   float r = -1.72853470e-5f;
-  r = r * a + 3.83197126e-4f;
-  r = r * a - 3.88396438e-3f;
-  r = r * a + 2.42546219e-2f;
-  r = r * a - 1.06777877e-1f;
-  r = r * a - 6.34846687e-1f;
-  r = r * a - 1.28717512e-1f;
+  r = std::fma(r, a, 3.83197126e-4f);
+  r = std::fma(r, a, -3.88396438e-3f);
+  r = std::fma(r, a, 2.42546219e-2f);
+  r = std::fma(r, a, -1.06777877e-1f);
+  r = std::fma(r, a, -6.34846687e-1f);
+  r = std::fma(r, a, -1.28717512e-1f);
   const float far_away = 1.0f - exp_f32(r * a - a);
   return with_sign_of_f32(a < 0.927734375f ? near_zero : far_away, x);
 }
@@ -280,24 +331,24 @@ TAPEDECK_HD_INLINE float erfinv_f32(float x) {
   const float w = -log_f32(std::fma(-x, x, 1.0f));
   const float c = w - 2.5f;
   float p = 2.81022636e-8f;
-  p = p * c + 3.43273939e-7f;
-  p = p * c - 3.5233877e-6f;
-  p = p * c - 4.39150654e-6f;
-  p = p * c + 2.1858087e-4f;
-  p = p * c - 1.25372503e-3f;
-  p = p * c - 4.17768164e-3f;
-  p = p * c + 2.46640727e-1f;
-  p = p * c + 1.50140941f;
+  p = std::fma(p, c, 3.43273939e-7f);
+  p = std::fma(p, c, -3.5233877e-6f);
+  p = std::fma(p, c, -4.39150654e-6f);
+  p = std::fma(p, c, 2.1858087e-4f);
+  p = std::fma(p, c, -1.25372503e-3f);
+  p = std::fma(p, c, -4.17768164e-3f);
+  p = std::fma(p, c, 2.46640727e-1f);
+  p = std::fma(p, c, 1.50140941f);
   const float t = std::sqrt(w) - 3.0f;
   float r = -2.00214257e-4f;
-  r = r * t + 1.00950558e-4f;
-  r = r * t + 1.34934322e-3f;
-  r = r * t - 3.67342844e-3f;
-  r = r * t + 5.73950773e-3f;
-  r = r * t - 7.6224613e-3f;
-  r = r * t + 9.43887047e-3f;
-  r = r * t + 1.00167406f;
-  r = r * t + 2.83297682f;
+  r = std::fma(r, t, 1.00950558e-4f);
+  r = std::fma(r, t, 1.34934322e-3f);
+  r = std::fma(r, t, -3.67342844e-3f);
+  r = std::fma(r, t, 5.73950773e-3f);
+  r = std::fma(r, t, -7.6224613e-3f);
+  r = std::fma(r, t, 9.43887047e-3f);
+  r = std::fma(r, t, 1.00167406f);
+  r = std::fma(r, t, 2.83297682f);
   const float y = (w < 5.0f ? p : r) * x;
   return magnitude_f32(x) == 1.0f ? x * std::numeric_limits<float>::infinity() : y;
 }
@@ -421,6 +472,66 @@ TAPEDECK_HD inline double polygamma_f64(int n, double x) {
   return negative ? (n % 2 ? -y : y) + reflected : y;
 }
 
+// lgamma(x) and digamma(x) for finite x > 0. Below 3 they are polynomials in t = (y - 3/2) / (y + 3/2) for y = x or, below 3/4,
+// y = x + 1, times a factor that is 0 where the function is 0. From 3 on they are Stirling's series.
+struct GammaParts {
+  bool tiny, small;              // x < 3/4, x < 3
+  float t, inverse, log, log_1;  // the latter two are log(x) and log(x) - 1
+};
+TAPEDECK_HD_INLINE GammaParts gamma_parts_f32(float x) {
+  const bool tiny = x < 0.75f;
+  const float t = (x - (tiny ? 0.5f : 1.5f)) / (x + (tiny ? 2.5f : 1.5f));
+  const LogParts l = split_log_f32(x);
+  const float low = l.m + (l.y + l.n * -2.12194440e-4f), high = l.n * 0.693359375f;
+  return {tiny, x < 3.0f, t, 1.0f / x, low + high, low + (high - 1.0f)};
+}
+TAPEDECK_HD_INLINE float lgamma_f32(float x) {
+  const GammaParts g = gamma_parts_f32(x);
+  float p = -6.796074659e-2f;
+  p = std::fma(p, g.t, 6.481293589e-2f);
+  p = std::fma(p, g.t, -6.612159312e-2f);
+  p = std::fma(p, g.t, 6.240140274e-2f);
+  p = std::fma(p, g.t, -9.327892959e-2f);
+  p = std::fma(p, g.t, 8.536387980e-2f);
+  p = std::fma(p, g.t, -1.508025229e-1f);
+  p = std::fma(p, g.t, 1.283220947e-1f);
+  p = std::fma(p, g.t, -4.378796816e-1f);
+  p = std::fma(p, g.t, 4.831289649e-1f);
+  const float u = g.tiny ? x : x - 1.0f;
+  const float near = (g.tiny ? -g.log : 0.0f) - u * (1.0f - u) * p;  // +0 for 1 and for 2
+  const float z = g.inverse * g.inverse;
+  float w = -4.416136944e-4f;
+  w = std::fma(w, z, 7.822102634e-4f);
+  w = std::fma(w, z, -2.777445596e-3f);
+  w = std::fma(w, z, 8.333332837e-2f);
+  const float far = std::fma(x - 0.5f, g.log_1, 0.418938547f + w * g.inverse);
+  return g.small ? near : far;
+}
+TAPEDECK_HD_INLINE float digamma_f32(float x) {
+  const GammaParts g = gamma_parts_f32(x);
+  float p = 1.226689816f;
+  p = std::fma(p, g.t, -1.259764671f);
+  p = std::fma(p, g.t, 8.739469647e-1f);
+  p = std::fma(p, g.t, -8.775184751e-1f);
+  p = std::fma(p, g.t, 9.056820273e-1f);
+  p = std::fma(p, g.t, -9.257177114e-1f);
+  p = std::fma(p, g.t, 8.970384598e-1f);
+  p = std::fma(p, g.t, -9.480094910e-1f);
+  p = std::fma(p, g.t, 8.939999342e-1f);
+  p = std::fma(p, g.t, -1.270882487f);
+  p = std::fma(p, g.t, 9.510558844e-1f);
+  const float from_root = (x - (g.tiny ? 0.46163213f : 1.46163213f)) - 1.24381501e-8f;
+  const float near = from_root * p - (g.tiny ? g.inverse : 0.0f);
+  const float z = g.inverse * g.inverse;
+  float v = -2.781801624e-3f;
+  v = std::fma(v, z, 3.856001189e-3f);
+  v = std::fma(v, z, -8.329498582e-3f);
+  v = std::fma(v, z, 8.333329111e-2f);
+  const float far = g.log - (0.5f * g.inverse + z * v);
+  return g.small ? near : far;
+}
+TAPEDECK_HD_INLINE bool beyond_gamma_f32(float x) { return !(x > 0.0f) | (x == std::numeric_limits<float>::infinity()); }
+
 // ---- functors of one operand ----
 
 #define TAPEDECK_FUNCTION(Name, f)               \
@@ -450,27 +561,25 @@ TAPEDECK_FUNCTION(Erf, erf)
 TAPEDECK_FUNCTION(Erfc, erfc)
 #undef TAPEDECK_FUNCTION
 
-struct Tan {
-  template <class T>
-  TAPEDECK_HD T operator()(T x) const {
-    return std::tan(x);
-  }
-};
+#define TAPEDECK_USUAL_FUNCTION(Name, f, beyond, f64)                                  \
+  struct Name {                                                                        \
+    TAPEDECK_HD_INLINE bool rare(float x) const { return beyond(x); }                  \
+    TAPEDECK_HD_INLINE float usual(float x) const { return f##_f32(x); }               \
+    TAPEDECK_HD float operator()(float x) const {                                      \
+      return beyond(x) ? static_cast<float>(f64(static_cast<double>(x))) : f##_f32(x); \
+    }                                                                                  \
+    TAPEDECK_HD double operator()(double x) const { return f64(x); }                   \
+  };
+TAPEDECK_USUAL_FUNCTION(Sin, sin, beyond_quadrants_f32, std::sin)
+TAPEDECK_USUAL_FUNCTION(Cos, cos, beyond_quadrants_f32, std::cos)
+TAPEDECK_USUAL_FUNCTION(Tan, tan, beyond_quadrants_f32, std::tan)
+TAPEDECK_USUAL_FUNCTION(Lgamma, lgamma, beyond_gamma_f32, lgamma_f64)
+TAPEDECK_USUAL_FUNCTION(Digamma, digamma, beyond_gamma_f32, digamma_f64)
+#undef TAPEDECK_USUAL_FUNCTION
+
 struct Erfinv {
   TAPEDECK_HD_INLINE float operator()(float x) const { return erfinv_f32(x); }
   TAPEDECK_HD double operator()(double x) const { return erfinv_f64(x); }
-};
-struct Lgamma {
-  template <class T>
-  TAPEDECK_HD T operator()(T x) const {
-    return static_cast<T>(lgamma_f64(static_cast<double>(x)));
-  }
-};
-struct Digamma {
-  template <class T>
-  TAPEDECK_HD T operator()(T x) const {
-    return static_cast<T>(digamma_f64(static_cast<double>(x)));
-  }
 };
 struct Polygamma {
   int n;

@@ -9,7 +9,9 @@
 #include <tapedeck/kernels/kernel.h>
 #include <tapedeck/kernels/parallel.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace tapedeck::kernels::cpu {
@@ -40,10 +42,39 @@ void walk_call(const KernelCall& call, RowBody body, const void* f, std::int64_t
 
 namespace detail {
 
+// The functor computes most operands of type T without a branch (scalar_functions.h).
+template <class F, class T>
+concept HasUsual = std::is_same_v<T, float> && requires(const F& f, T x) {
+  f.rare(x);
+  f.usual(x);
+};
+
+// A loop over a functor with rare operands: tile by tile, each as a whole by usual(). The rare operands of a tile are computed
+// once more. `out` may be `in`.
+template <class F>
+void usual_run(F f, std::int64_t n, float* out, const float* in) {
+  constexpr std::int64_t kTile = 256;
+  for (std::int64_t i = 0; i < n; i += kTile, out += kTile, in += kTile) {
+    const std::int64_t count = std::min(kTile, n - i);
+    bool any = false;
+    for (std::int64_t k = 0; k < count; ++k) any |= f.rare(in[k]);
+    float kept[kTile];
+    if (any) std::copy(in, in + count, kept);
+    TAPEDECK_INDEPENDENT
+    for (std::int64_t k = 0; k < count; ++k) out[k] = f.usual(in[k]);
+    for (std::int64_t k = 0; any && k < count; ++k)
+      if (f.rare(kept[k])) out[k] = f(kept[k]);
+  }
+}
+
 template <class Out, class... In, class F>
 void dense_run(F f, std::int64_t begin, std::int64_t end, Out* out, const In*... in) {
-  TAPEDECK_INDEPENDENT
-  for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
+  if constexpr (sizeof...(In) == 1 && (HasUsual<F, In> && ...)) {
+    usual_run(f, end - begin, out + begin, in + begin...);
+  } else {
+    TAPEDECK_INDEPENDENT
+    for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
+  }
 }
 
 // An operand of a row: its elements, or one element again and again. That element is read before the loop, since the compiler
@@ -61,7 +92,7 @@ struct RowOperand<T, true> {
   const T element;
 };
 
-template <class Out, class F, class... Operands>
+template <class F, class Out, class... Operands>
 void run_row(F f, Out* out, std::int64_t n, const Operands... in) {
   TAPEDECK_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) out[i] = f(in[i]...);
@@ -71,7 +102,11 @@ void run_row(F f, Out* out, std::int64_t n, const Operands... in) {
 template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
 void row_of(F f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
   if (n == 0) return;
-  run_row<Out>(f, reinterpret_cast<Out*>(ptr[0]), n, RowOperand<In, (kRepeated >> I & 1) != 0>(ptr[I + 1])...);
+  Out* out = reinterpret_cast<Out*>(ptr[0]);
+  if constexpr (kRepeated == 0 && sizeof...(In) == 1 && (HasUsual<F, In> && ...))
+    dense_run(f, 0, n, out, reinterpret_cast<const In*>(ptr[I + 1])...);
+  else
+    run_row(f, out, n, RowOperand<In, (kRepeated >> I & 1) != 0>(ptr[I + 1])...);
 }
 
 template <class Out, class... In, class F, std::size_t... I>

@@ -12,7 +12,7 @@
 
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/kernel.h>
-#include <tapedeck/kernels/scalar.h>
+#include <tapedeck/kernels/scalar_functions.h>
 
 #include <cstdint>
 #include <limits>

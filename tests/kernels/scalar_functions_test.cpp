@@ -60,6 +60,52 @@ TEST(ScalarFunctions, WithinUlps) {
   EXPECT_WITHIN(5, erfc, -3, 10.5f);
 }
 
+// Sums -1/x - 1/(x+1) - ... up to an argument from which the asymptotic series is exact to 18 digits.
+long double digamma_of(long double x) {
+  if (std::isinf(x) && x > 0) return x;
+  if (x == 0) return std::signbit(x) ? kInf : -kInf;
+  if (x < 0) {
+    const long double fraction = x - std::rint(x);
+    if (!(fraction != 0)) return kNan;
+    return digamma_of(1 - x) - 3.14159265358979323846264338328L / std::tan(3.14159265358979323846264338328L * fraction);
+  }
+  if (!(x > 0)) return kNan;
+  long double y = 0;
+  for (; x < 40; x += 1) y -= 1 / x;
+  const long double z = 1 / (x * x);
+  return y + std::log(x) - 0.5L / x - z * (1.0L / 12 - z * (1.0L / 120 - z * (1.0L / 252 - z * (1.0L / 240 - z / 132))));
+}
+long double lgamma_of(long double x) { return x < 0 && x == std::rint(x) ? kInf : std::lgamma(x); }
+
+// The functors whose polynomials do not cover all operands.
+TEST(ScalarFunctions, UsualAndRareOperandsWithinUlps) {
+  const auto sine = [](long double x) { return std::sin(x); };
+  const auto cosine = [](long double x) { return std::cos(x); };
+  const auto tangent = [](long double x) { return std::tan(x); };
+  for (const float far : {4.0f, 300.0f, 1.01e5f}) {
+    EXPECT_LE(worst(Sin{}, sine, -far, far), 1) << far;
+    EXPECT_LE(worst(Cos{}, cosine, -far, far), 1) << far;
+    EXPECT_LE(worst(Tan{}, tangent, -far, far), 2.5) << far;
+  }
+  EXPECT_LE(worst(Lgamma{}, lgamma_of, 0.01f, 4), 3.5);
+  EXPECT_LE(worst(Lgamma{}, lgamma_of, 0.99f, 1.01f), 3.5);
+  EXPECT_LE(worst(Lgamma{}, lgamma_of, 1.99f, 2.01f), 3.5);
+  EXPECT_LE(worst(Lgamma{}, lgamma_of, 2.9f, 40), 3.5);
+  EXPECT_LE(worst(Digamma{}, digamma_of, 0.01f, 4), 3.5);
+  EXPECT_LE(worst(Digamma{}, digamma_of, 1.45f, 1.47f), 3.5);
+  EXPECT_LE(worst(Digamma{}, digamma_of, 2.9f, 40), 3.5);
+}
+
+// The polynomials of neighbours of multiples of pi/2, where the remainder is smallest.
+TEST(ScalarFunctions, SinesNearTheirZeros) {
+  for (int n = -60000; n <= 60000; ++n) {
+    const float near = static_cast<float>(n * 1.57079632679489661923);
+    EXPECT_LE(ulps(Sin{}(near), std::sin(static_cast<long double>(near))), 1.5) << n;
+    EXPECT_LE(ulps(Cos{}(near), std::cos(static_cast<long double>(near))), 1.5) << n;
+    EXPECT_LE(ulps(Tan{}(near), std::tan(static_cast<long double>(near))), 2.5) << n;
+  }
+}
+
 TEST(ScalarFunctions, Atan2WithinUlpsInEveryQuadrant) {
   double most = 0;
   for (int i = -300; i <= 300; ++i)
@@ -84,11 +130,16 @@ TEST(ScalarFunctions, Atan2AgreesWithTheStandardAtItsEdges) {
 }
 
 TEST(ScalarFunctions, KeepTheSignOfZero) {
-  for (const float y : {expm1_f32(-0.0f), log1p_f32(-0.0f), sinh_f32(-0.0f), asinh_f32(-0.0f), atanh_f32(-0.0f),
-                        asin_f32(-0.0f), atan_f32(-0.0f), erf_f32(-0.0f), erfinv_f32(-0.0f), Frac{}(-2.0f), Round{}(-0.5f)}) {
+  for (const float y :
+       {expm1_f32(-0.0f), log1p_f32(-0.0f), sinh_f32(-0.0f), asinh_f32(-0.0f), atanh_f32(-0.0f), asin_f32(-0.0f),
+        atan_f32(-0.0f), erf_f32(-0.0f), erfinv_f32(-0.0f), Sin{}(-0.0f), Tan{}(-0.0f), Frac{}(-2.0f), Round{}(-0.5f)}) {
     EXPECT_EQ(y, 0);
     EXPECT_TRUE(std::signbit(y));
   }
+}
+
+TEST(ScalarFunctions, LgammaIsAPositiveZeroForOneAndTwo) {
+  for (const float x : {1.0f, 2.0f}) EXPECT_EQ(float_bits(Lgamma{}(x)), 0u) << x;
 }
 
 TEST(ScalarFunctions, PowersComeOutExact) {

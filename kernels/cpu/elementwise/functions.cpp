@@ -37,7 +37,7 @@ void expm1(const KernelCall& call) { floats<Expm1>(call, 0.6, 8); }
 void log2(const KernelCall& call) { floats<Log2>(call, 0.5, 5); }
 void log10(const KernelCall& call) { floats<Log10>(call, 0.5, 8); }
 void log1p(const KernelCall& call) { floats<Log1p>(call, 0.8, 8); }
-void tan(const KernelCall& call) { floats<Tan>(call, 8, 12); }
+void tan(const KernelCall& call) { floats<Tan>(call, 1, 12); }
 void asin(const KernelCall& call) { floats<Asin>(call, 0.8, 8); }
 void acos(const KernelCall& call) { floats<Acos>(call, 0.8, 8); }
 void atan(const KernelCall& call) { floats<Atan>(call, 0.8, 8); }
@@ -49,8 +49,8 @@ void atanh(const KernelCall& call) { floats<Atanh>(call, 1.2, 12); }
 void erf(const KernelCall& call) { floats<Erf>(call, 0.8, 10); }
 void erfc(const KernelCall& call) { floats<Erfc>(call, 1, 15); }
 void erfinv(const KernelCall& call) { floats<Erfinv>(call, 1.5, 150); }
-void lgamma(const KernelCall& call) { floats<Lgamma>(call, 30, 30); }
-void digamma(const KernelCall& call) { floats<Digamma>(call, 40, 40); }
+void lgamma(const KernelCall& call) { floats<Lgamma>(call, 2, 30); }
+void digamma(const KernelCall& call) { floats<Digamma>(call, 2, 40); }
 void polygamma(const KernelCall& call) {
   floats(call, 200, 200, Polygamma{static_cast<int>(call.attributes<PolygammaAttrs>().n)});
 }

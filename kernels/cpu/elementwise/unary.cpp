@@ -1,7 +1,7 @@
-// Functions of one operand: one functor of scalar.h per kernel.
+// Functions of one operand: one functor of scalar.h or scalar_functions.h per kernel.
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
-#include <tapedeck/kernels/scalar.h>
+#include <tapedeck/kernels/scalar_functions.h>
 
 namespace tapedeck::kernels::cpu {
 namespace {
@@ -35,7 +35,7 @@ void tanh(const KernelCall& call) { floats<Tanh>(call, 0.8, 10); }
 void sigmoid(const KernelCall& call) { floats<Sigmoid>(call, 0.8, 6); }
 void sqrt(const KernelCall& call) { floats<Sqrt>(call, 0.5, 1); }
 void rsqrt(const KernelCall& call) { floats<Rsqrt>(call, 0.8, 2); }
-void sin(const KernelCall& call) { floats<Sin>(call, 5, 8); }
-void cos(const KernelCall& call) { floats<Cos>(call, 5, 8); }
+void sin(const KernelCall& call) { floats<Sin>(call, 0.8, 8); }
+void cos(const KernelCall& call) { floats<Cos>(call, 0.8, 8); }
 
 }  // namespace tapedeck::kernels::cpu
