@@ -2,7 +2,7 @@
 // only they read takes no memory any more.
 //     %a = mul(%x, %w); %b = exp(%a)       becomes       %b = fused(%x, %w) (..) { %a = mul(%x, %w); %b = exp(%a); return %b }
 //
-// Which nodes could belong together is found by analysis/fusion.h. Of such a group a run is taken: nodes in their order, as
+// analysis/fusion.h finds the nodes that could belong together. Of such a group a run is taken: nodes in their order, as
 // long as no node outside reads a result of the run before the run ends. So the fused node stands where the last node of the
 // run stood, and nothing else moves. The operands of the run live until there; a run that holds more bytes longer than it saves
 // is left alone. Left alone are also clones, nodes with order edges or marks, and results so small that a kernel is only its
@@ -137,7 +137,7 @@ class RunFinder {
     return held <= saved;
   }
 
-  // How many nodes that compute something run between node i of the run and its last one, and are not of the run.
+  // The number of nodes that compute something and run between node i of the run and its last one, without those of the run.
   std::int64_t others_between(const Run& run, std::size_t i) const {
     if (i + 1 == run.size()) return 0;
     return computed_before_[run.back()] - computed_before_[run[i] + 1] - static_cast<std::int64_t>(run.size() - 2 - i);

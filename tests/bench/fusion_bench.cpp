@@ -50,7 +50,7 @@ void replayed(benchmark::State& state, OptimizationLevel level) {
 void op_by_op(benchmark::State& state) { replayed(state, OptimizationLevel::all); }
 void fused(benchmark::State& state) { replayed(state, OptimizationLevel::fused); }
 
-// What a person would write, compiled for the processor at hand.
+// The loop that a person would write, compiled for the processor at hand.
 #define FOR_ALL(name, expression)                                                                              \
   [[gnu::optimize("O3"), gnu::target_clones("default", "arch=x86-64-v3")]] void name(const float* x, float* y, \
                                                                                      std::int64_t n) {         \

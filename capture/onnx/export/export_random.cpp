@@ -150,8 +150,8 @@ Terms multinomial(N& n) {
 
 // ---- dropout ----
 
-// Where elements stay. The first of the draws that make one mask is a Dropout, if it is in the outermost graph; *dropped is its
-// result then.
+// A mask of the elements that stay. The first of the draws that make one mask is a Dropout, if it is in the outermost graph;
+// *dropped is its result then.
 Term mask_of(N& n, double p, Name path, Term* dropped = nullptr) {
   const Draw d{"RandomUniform", {{"low", 0.0}, {"high", 1.0}}, DType::f32, n.in(0).shape, 1, path};
   const std::string draw = key_of(source_of(n, d.state), d), key = fmt::format("mask {} {}", p, draw);

@@ -38,7 +38,7 @@ bool is_alias(const tapedeck::Node& node) { return node.op == &ops::alias || nod
 
 enum class Enters { nowhere, captured, slice, pass };
 
-// How an input of a region enters it, and the operand of the node that it is.
+// The way in which an input of a region enters it, and the operand of the node that it is.
 std::pair<Enters, std::size_t> way_in(const tapedeck::Node& holder, const LoopAttrs* loop, ValueId input) {
   const auto i = static_cast<std::size_t>(input);
   if (holder.op == &ops::cond) return {Enters::captured, i + 1};

@@ -1,5 +1,5 @@
-// Where the random state of a draw comes from. Two draws of Tapedeck from one source, with equal attributes, give equal
-// numbers, and backward relies on that: it draws the mask of a dropout again. A model must draw such numbers once.
+// The place from which the random state of a draw comes. Two draws of Tapedeck from one source, with equal attributes, give
+// equal numbers, and backward relies on that: it draws the mask of a dropout again. A model must draw such numbers once.
 //
 //     %r = fold_in(%rng, %i) {path="scan#0"}   in the body of a scan    ->    "rng/scan#0[pass]", in each pass another one
 #pragma once
@@ -13,8 +13,8 @@ namespace tapedeck::onnx {
 
 struct RandomSource {
   std::string name;  // equal for equal states only
-  // How many loops give the state another value in each of their passes. If it is one loop, a scan: its number of passes, and
-  // the name of the number of the pass where the draw is.
+  // The number of loops that give the state another value in each of their passes. If it is one loop, a scan: its number of
+  // passes, and the name of the number of the pass where the draw is.
   int loops = 0;
   std::int64_t trips = -1;  // -1: it is no scan
   std::string pass;

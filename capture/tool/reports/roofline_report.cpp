@@ -14,7 +14,7 @@ namespace tapedeck::tool {
 
 namespace {
 
-// How many of the rows are shown.
+// The number of rows that are shown.
 std::size_t shown_of(std::size_t rows, std::int64_t top) {
   return top <= 0 ? rows : std::min(rows, static_cast<std::size_t>(top));
 }

@@ -8,7 +8,7 @@
 
 namespace tapedeck::tool {
 
-// What `bench --roofline` adds to a row.
+// The part of a row that `bench --roofline` adds.
 struct RooflineAnswer {
   Roofline roofline;
   std::string peaks_source;  // calibration, measured

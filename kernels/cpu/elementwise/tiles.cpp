@@ -67,8 +67,8 @@ namespace {
 
 enum class Access : std::uint8_t { direct, repeated, walked, staged };
 
-// How the call lays out one operand or one result. There is room for many of them, and few are used: so they are filled in by
-// hand, and not when the room is made.
+// The layout of one operand or one result of the call. There is room for many of them, and few are used: so they are filled in
+// by hand, and not when the room is made.
 struct Layout {
   Access access;
   std::int64_t width;  // bytes of an element

@@ -235,7 +235,8 @@ Matrix<T> matrix_of(const View& v, std::int64_t index) {
   return {static_cast<T*>(v.data) + offset, v.sizes[r], v.sizes[c], v.strides[r], v.strides[c]};
 }
 
-// How many tiles below each other one job takes: several if the blocks of b must be turned, and if there are enough jobs.
+// The number of tiles below each other that one job takes: several if the blocks of b must be turned, and if there are enough
+// jobs.
 template <class T>
 std::int64_t tiles_of_strip(const Matrix<const T>& b, std::int64_t tile_rows, std::int64_t jobs) {
   constexpr std::int64_t kStripTiles = 4, kEnoughJobs = 16;
