@@ -183,7 +183,9 @@ Term condition_of(N& n, const Term& i, const Terms& rest) {
   const Named yes = branch(n, "then_branch", region, together(Terms{i}, rest));
   InnerGraph otherwise(n);
   otherwise.output(n.number(0, DType::boolean), kTruth);
-  return n.add("If", {i < static_cast<double>(most)}, DType::boolean, {yes, otherwise.end("else_branch")});
+  const Named no = otherwise.end("else_branch");  // before the comparison, which belongs to the graph around
+  const Term below = i < static_cast<double>(most);
+  return n.add("If", {below}, DType::boolean, {yes, no});
 }
 
 Terms while_loop(N& n) {
