@@ -28,6 +28,8 @@ namespace tapedeck::tool {
 
 namespace {
 
+constexpr std::int64_t kShown = 20;
+
 struct BenchCommandOptions {
   std::vector<std::string> files;        // .tape, .graph, or the name of a model
   bool zoo = false;                      // every model there is
@@ -41,7 +43,7 @@ struct BenchCommandOptions {
   double parallel_peak = kParallelPeak;  // of plans made here
   std::string costs;                     // of plans made here
   bool roofline = false;                 // compare every node with its bound
-  std::int64_t top = 20;                 // nodes and ops of the table; 0: all
+  std::int64_t top = kShown;             // nodes and ops of the table; 0: all
   std::uint64_t seed = 42;
   bool json = false;
 };
@@ -155,6 +157,7 @@ class BenchRun {
     names_ = options.files;
     if (options.zoo)
       for (const Model& m : all_models()) names_.push_back(m.name);
+    if (options.top != kShown && !options.roofline) throw UsageError("--top says how many nodes --roofline prints; give both");
     if (names_.empty()) throw UsageError("bench: a file or a model is missing; name one, or give --zoo for every model");
     for (int t : options.threads) threads_.push_back(t > 0 ? t : all_threads());
     if (threads_.empty()) threads_.push_back(all_threads());

@@ -18,6 +18,7 @@ for word in "peaks (measured), 1 thread:" "memory" "%y" matmul relu "bound us" "
 expect 0 bench f.graph --roofline --small --threads 1 --min-time 0.01 --top 1; answered "and 2 more"; answered "and 2 more ops"
 expect 0 bench f.graph --roofline --small --threads 1 --min-time 0.01 --top 0; ! grep -q "more" out || fail "--top 0 leaves something out"
 expect 0 bench f.graph --threads 1 --min-time 0.01 --json; ! grep -q roofline out || fail "a roofline that nobody asked for"
+expect 2 bench f.graph --top 3; said "--roofline"
 expect 2 bench f.graph --roofline --top -1
 
 # the JSON of several files and numbers of threads
