@@ -45,14 +45,14 @@ namespace cuda TAPEDECK_API {
 void uniform(const KernelCall& call) {
   cpu::for_floats(call, call.outputs[0].dtype, [&](auto t) {
     const auto draw = draw_of<decltype(t)>(call);
-    launch(call, &uniform_kernel<decltype(t)>, draw.blocks(), draw);
+    launch(call, &uniform_kernel<decltype(t)>, for_items(draw.blocks()), draw);
   });
 }
 
 void normal(const KernelCall& call) {
   cpu::for_floats(call, call.outputs[0].dtype, [&](auto t) {
     const auto draw = draw_of<decltype(t)>(call);
-    launch(call, &normal_kernel<decltype(t)>, draw.blocks(), draw);
+    launch(call, &normal_kernel<decltype(t)>, for_items(draw.blocks()), draw);
   });
 }
 
@@ -67,11 +67,11 @@ void dropout(const KernelCall& call) {
                           call.outputs[0].as<T>(),
                           static_cast<float>(attrs.p),
                           static_cast<T>(1.0 / (1.0 - attrs.p))};
-    launch(call, &dropout_kernel<T>, drop.blocks(), drop);
+    launch(call, &dropout_kernel<T>, for_items(drop.blocks()), drop);
   });
 }
 
-void rng_next(const KernelCall& call) { launch(call, &rng_next_kernel, 1, make_walk<2>(call)); }
+void rng_next(const KernelCall& call) { launch(call, &rng_next_kernel, Launch{.threads = 1}, make_walk<2>(call)); }
 
 }  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels
