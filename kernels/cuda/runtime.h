@@ -6,6 +6,7 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/kernels/kernel.h>
 
 #include <cstddef>
 #include <string>
@@ -41,6 +42,21 @@ using Stream = void*;  // cudaStream_t; null is the default stream
 const char* stream_create(int device, Stream* stream);  // the stream never waits for the default stream
 const char* stream_destroy(Stream stream);
 const char* synchronize(Stream stream);  // waits for the stream; also reports errors of earlier work on the device
+
+// Memory from the pool of the driver, in the order of the stream: work that was put on the stream before free_in_order() may
+// still use the block. After keep_freed_memory() the pool keeps what is freed for the next block, instead of giving it back to
+// the driver.
+const char* keep_freed_memory(int device);
+const char* allocate_in_order(Stream stream, std::size_t bytes, void** memory);
+const char* free_in_order(void* memory, Stream stream);
+
+// Memory of the host that the device can read and write at the same address.
+const char* allocate_pinned(std::size_t bytes, void** memory);
+const char* free_pinned(void* memory);
+
+// The text of a fault, with the offending number in brackets, as the CPU kernel of the op would have reported it. A kernel on
+// the device reports a number (device_fault.h), the host a text. REQUIRES: there is a fault.
+std::string fault_text(const KernelFault& fault);
 
 // Device memory, in bytes. Copies run on `stream`; the host memory must stay valid until the stream has finished.
 const char* device_allocate(int device, std::size_t bytes, void** memory);
