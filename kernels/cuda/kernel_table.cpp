@@ -5,6 +5,7 @@
 
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
+#include <tapedeck/kernels/cuda/loss/list.h>
 #include <tapedeck/kernels/cuda/normalization/list.h>
 #include <tapedeck/kernels/cuda/reduction/list.h>
 
@@ -14,6 +15,7 @@
 #define TAPEDECK_CUDA_OPS(X, W)     \
   TAPEDECK_CUDA_CREATION(X, W)      \
   TAPEDECK_CUDA_ELEMENTWISE(X, W)   \
+  TAPEDECK_CUDA_LOSS(X, W)          \
   TAPEDECK_CUDA_NORMALIZATION(X, W) \
   TAPEDECK_CUDA_REDUCTION(X, W)
 
