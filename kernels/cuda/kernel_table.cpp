@@ -3,15 +3,19 @@
 // itself, or `in_f32`.
 #include <tapedeck/kernels/cuda/kernel_table.h>
 
+#include <tapedeck/kernels/cuda/convolution/list.h>
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
+#include <tapedeck/kernels/cuda/pooling/list.h>
 
 #include <algorithm>
 #include <vector>
 
-#define TAPEDECK_CUDA_OPS(X, W) \
-  TAPEDECK_CUDA_CREATION(X, W)  \
-  TAPEDECK_CUDA_ELEMENTWISE(X, W)
+#define TAPEDECK_CUDA_OPS(X, W)   \
+  TAPEDECK_CUDA_CONVOLUTION(X, W) \
+  TAPEDECK_CUDA_CREATION(X, W)    \
+  TAPEDECK_CUDA_ELEMENTWISE(X, W) \
+  TAPEDECK_CUDA_POOLING(X, W)
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
