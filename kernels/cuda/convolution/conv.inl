@@ -18,6 +18,10 @@
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cuda/convolution/real.h>
+#ifdef __CUDACC__
+#include <tapedeck/kernels/cuda/convolution/dnn_conv.h>
+#include <tapedeck/kernels/cuda/runtime.h>
+#endif
 
 #include <cmath>
 
@@ -490,14 +494,42 @@ inline void convolve_by_own_kernels(const KernelCall& call, const ConvCall& c) {
   });
 }
 
-inline void convolve(const KernelCall& call, const ConvCall& c) {
-  if (call.outputs[0].numel() == 0) return;
-  convolve_by_own_kernels(call, c);
+// Our own direct kernels are faster than cuDNN for groups of few channels.
+#ifdef __CUDACC__
+inline bool for_dnn(const KernelCall& call, const ConvCall& c, DnnConvolution& problem) {
+  problem = {c.pass, c.shape,          {cpu::image_stride(*c.x), cpu::image_stride(*c.y)}, call.outputs[0].dtype, c.x->rank - 2,
+             0,      tf32_is_allowed()};
+  return cuda_status().available && dnn_is_wanted() && is_for_dnn(problem) && !narrow(conv_args(call, c)) &&
+         cudaGetDevice(&problem.device) == cudaSuccess;
 }
 
+inline bool convolve_by_dnn(const KernelCall& call, const ConvCall& c) {
+  DnnConvolution problem;
+  if (!for_dnn(call, c, problem)) return false;
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(static_cast<cudaStream_t>(call.stream), &capture);
+  return dnn_convolutions().run(problem, {c.x->data, c.w->data, c.y->data, call.workspace, call.workspace_bytes, call.stream,
+                                          capture == cudaStreamCaptureStatusNone});
+}
+
+inline std::int64_t workspace_of_dnn(const KernelCall& call, const ConvCall& c) {
+  DnnConvolution problem;
+  return for_dnn(call, c, problem) ? dnn_convolutions().workspace(problem) : -1;
+}
+#else
+inline bool convolve_by_dnn(const KernelCall&, const ConvCall&) { return false; }
+inline std::int64_t workspace_of_dnn(const KernelCall&, const ConvCall&) { return -1; }
+#endif
+
+inline void convolve(const KernelCall& call, const ConvCall& c) {
+  if (call.outputs[0].numel() > 0 && !convolve_by_dnn(call, c)) convolve_by_own_kernels(call, c);
+}
+
+// The workspace is that of cuDNN's plan, if there is one. Our own kernels can do with less than they want.
 inline std::int64_t convolution_workspace(const KernelCall& call, const ConvCall& c) {
   if (call.outputs[0].numel() == 0) return 0;
-  return own_workspace(call, c);
+  const std::int64_t own = own_workspace(call, c), of_dnn = workspace_of_dnn(call, c);
+  return of_dnn < 0 ? own : of_dnn;
 }
 
 #define TAPEDECK_CONVOLUTION(op, Attrs, pass, dims)                                                 \
