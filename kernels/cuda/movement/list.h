@@ -6,5 +6,7 @@
   /* copies */ X(concat, native) X(unstack, native) X(slice_assign, native) X(diagonal_assign, native) X(flip, native)         \
   /* windows */ X(pad, native) X(pad_constant, in_f32) X(pad_mode, native) X(pad_mode_grad, in_f32) X(roll, native)            \
   X(tril, native) X(triu, native)                                                                                              \
-  /* select */ X(embedding, native) X(index_select, native) X(gather, native) X(gather_nd, native) X(one_hot, in_f32)
+  /* select */ X(embedding, native) X(index_select, native) X(gather, native) X(gather_nd, native) X(one_hot, in_f32)          \
+  /* combine */ W(embedding_grad, native) W(index_add, native) W(scatter, native) W(scatter_add, native)                       \
+  W(scatter_reduce, native) W(scatter_nd, native) X(bincount, native)
 // clang-format on
