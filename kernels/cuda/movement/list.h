@@ -8,5 +8,7 @@
   X(tril, native) X(triu, native)                                                                                              \
   /* select */ X(embedding, native) X(index_select, native) X(gather, native) X(gather_nd, native) X(one_hot, in_f32)          \
   /* combine */ W(embedding_grad, native) W(index_add, native) W(scatter, native) W(scatter_add, native)                       \
-  W(scatter_reduce, native) W(scatter_nd, native) X(bincount, native)
+  W(scatter_reduce, native) W(scatter_nd, native) X(bincount, native)                                                          \
+  /* sort */ W(sort, in_f32) W(argsort, in_f32) W(topk, in_f32) X(searchsorted, in_f32)                                        \
+  /* mask */ W(nonzero, in_f32) W(masked_select, native) W(masked_scatter, native)
 // clang-format on
