@@ -2,7 +2,7 @@
 // text for an error; without CUDA every function returns one fixed reason.
 #include <tapedeck/kernels/cuda/runtime.h>
 
-#include <tapedeck/kernels/cuda/device_fault.h>
+#include <tapedeck/kernels/cuda/fault_list.h>
 
 #include <iterator>
 
@@ -171,8 +171,9 @@ const CudaStatus& cuda_status() {
 }
 
 std::string fault_text(const KernelFault& fault) {
-  static constexpr const char* kTexts[] = {"no fault", "index out of range", "label out of range", "integer division by zero",
-                                           "not a probability, at element"};
+#define TAPEDECK_FAULT(name, text) text,
+  static constexpr const char* kTexts[] = {"no fault", TAPEDECK_DEVICE_FAULTS(TAPEDECK_FAULT)};
+#undef TAPEDECK_FAULT
   const char* const what = fault.what.load();
   const auto number = reinterpret_cast<std::uintptr_t>(what);
   const char* const text = number < std::size(kTexts) ? kTexts[number] : what;
