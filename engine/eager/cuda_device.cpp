@@ -7,7 +7,7 @@
 #include <tapedeck/engine/eager/cuda_device.h>
 
 #include <tapedeck/engine/eager/settings.h>
-#include <tapedeck/kernels/cuda/device_fault.h>
+#include <tapedeck/kernels/cuda/fault_text.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
@@ -82,7 +82,7 @@ class CudaDevice final : public EagerDevice {
     for (std::size_t i = 0; i < used; ++i) {
       if (!faults_[i].what.load()) continue;
       const Launched at = launched_[i];
-      const std::string text = cuda::fault_text(faults_[i]);
+      const std::string text = fmt::format("{} ({})", cuda::fault_text(faults_[i]), faults_[i].value.load());
       for (std::size_t k = i; k < used; ++k) new (&faults_[k]) KernelFault;
       throw ExecutionError(error_text(at.op->name, text, at.site));
     }

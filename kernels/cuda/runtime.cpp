@@ -2,9 +2,6 @@
 // text for an error; without CUDA every function returns one fixed reason.
 #include <tapedeck/kernels/cuda/runtime.h>
 
-#include <tapedeck/kernels/cuda/fault_list.h>
-
-#include <iterator>
 
 #if TAPEDECK_HAS_CUDA
 
@@ -168,16 +165,6 @@ namespace tapedeck::kernels::cuda {
 const CudaStatus& cuda_status() {
   static const CudaStatus status = probe();
   return status;
-}
-
-std::string fault_text(const KernelFault& fault) {
-#define TAPEDECK_FAULT(name, text) text,
-  static constexpr const char* kTexts[] = {"no fault", TAPEDECK_DEVICE_FAULTS(TAPEDECK_FAULT)};
-#undef TAPEDECK_FAULT
-  const char* const what = fault.what.load();
-  const auto number = reinterpret_cast<std::uintptr_t>(what);
-  const char* const text = number < std::size(kTexts) ? kTexts[number] : what;
-  return std::string(text) + " (" + std::to_string(fault.value.load()) + ")";
 }
 
 }  // namespace tapedeck::kernels::cuda

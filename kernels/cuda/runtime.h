@@ -6,7 +6,6 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
-#include <tapedeck/kernels/kernel.h>
 
 #include <cstddef>
 #include <string>
@@ -53,10 +52,6 @@ const char* free_in_order(void* memory, Stream stream);
 // Memory of the host that the device can read and write at the same address.
 const char* allocate_pinned(std::size_t bytes, void** memory);
 const char* free_pinned(void* memory);
-
-// The text of a fault, with the offending number in brackets, as the CPU kernel of the op would have reported it. A kernel on
-// the device reports a number (device_fault.h), the host a text. REQUIRES: there is a fault.
-std::string fault_text(const KernelFault& fault);
 
 // Device memory, in bytes. Copies run on `stream`; the host memory must stay valid until the stream has finished.
 const char* device_allocate(int device, std::size_t bytes, void** memory);
