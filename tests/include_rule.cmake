@@ -14,7 +14,8 @@ set(rooms
   kernels kernels/attrs
   kernels/cpu kernels/cpu/elementwise kernels/cpu/movement kernels/cpu/reduction kernels/cpu/normalization kernels/cpu/products
   kernels/cpu/convolution kernels/cpu/pooling kernels/cpu/loss kernels/cpu/creation kernels/cpu/optimizer
-  kernels/cuda
+  kernels/cuda kernels/cuda/elementwise kernels/cuda/movement kernels/cuda/reduction kernels/cuda/normalization kernels/cuda/products
+  kernels/cuda/convolution kernels/cuda/pooling kernels/cuda/loss kernels/cuda/creation kernels/cuda/optimizer kernels/cuda/table
   engine/ir engine/text engine/eviction engine/eager engine/gradient engine/control engine/ops engine/nn engine
   capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/import capture/passes
   capture/planner/place capture/planner/solvers capture/planner/facts capture/planner/schedules capture/planner/rematerialize

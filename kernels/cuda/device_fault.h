@@ -18,6 +18,8 @@ enum class Fault : std::uint64_t {
   label_out_of_range = 2,
   division_by_zero = 3,
   not_a_probability = 4,
+  negative_power_of_zero = 5,
+  negative_shift = 6,
 };
 
 // The first report of a call stays; later ones are dropped. Any thread of the device may report.

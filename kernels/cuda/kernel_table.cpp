@@ -5,13 +5,15 @@
 
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
+#include <tapedeck/kernels/cuda/optimizer/list.h>
 
 #include <algorithm>
 #include <vector>
 
-#define TAPEDECK_CUDA_OPS(X, W) \
-  TAPEDECK_CUDA_CREATION(X, W)  \
-  TAPEDECK_CUDA_ELEMENTWISE(X, W)
+#define TAPEDECK_CUDA_OPS(X, W)   \
+  TAPEDECK_CUDA_CREATION(X, W)    \
+  TAPEDECK_CUDA_ELEMENTWISE(X, W) \
+  TAPEDECK_CUDA_OPTIMIZER(X, W)
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
