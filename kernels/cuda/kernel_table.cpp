@@ -5,15 +5,21 @@
 
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
+#include <tapedeck/kernels/cuda/loss/list.h>
+#include <tapedeck/kernels/cuda/normalization/list.h>
 #include <tapedeck/kernels/cuda/optimizer/list.h>
+#include <tapedeck/kernels/cuda/reduction/list.h>
 
 #include <algorithm>
 #include <vector>
 
-#define TAPEDECK_CUDA_OPS(X, W)   \
-  TAPEDECK_CUDA_CREATION(X, W)    \
+#define TAPEDECK_CUDA_OPS(X, W) \
+  TAPEDECK_CUDA_CREATION(X, W) \
   TAPEDECK_CUDA_ELEMENTWISE(X, W) \
-  TAPEDECK_CUDA_OPTIMIZER(X, W)
+  TAPEDECK_CUDA_LOSS(X, W) \
+  TAPEDECK_CUDA_NORMALIZATION(X, W) \
+  TAPEDECK_CUDA_OPTIMIZER(X, W) \
+  TAPEDECK_CUDA_REDUCTION(X, W)
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
