@@ -8,6 +8,7 @@
 #include <tapedeck/kernels/cuda/loss/list.h>
 #include <tapedeck/kernels/cuda/normalization/list.h>
 #include <tapedeck/kernels/cuda/optimizer/list.h>
+#include <tapedeck/kernels/cuda/products/list.h>
 #include <tapedeck/kernels/cuda/reduction/list.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
   TAPEDECK_CUDA_LOSS(X, W) \
   TAPEDECK_CUDA_NORMALIZATION(X, W) \
   TAPEDECK_CUDA_OPTIMIZER(X, W) \
+  TAPEDECK_CUDA_PRODUCTS(X, W) \
   TAPEDECK_CUDA_REDUCTION(X, W)
 
 namespace tapedeck::kernels {
