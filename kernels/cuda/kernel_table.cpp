@@ -3,11 +3,13 @@
 // itself, or `in_f32`.
 #include <tapedeck/kernels/cuda/kernel_table.h>
 
+#include <tapedeck/kernels/cuda/convolution/list.h>
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
 #include <tapedeck/kernels/cuda/loss/list.h>
 #include <tapedeck/kernels/cuda/normalization/list.h>
 #include <tapedeck/kernels/cuda/optimizer/list.h>
+#include <tapedeck/kernels/cuda/pooling/list.h>
 #include <tapedeck/kernels/cuda/products/list.h>
 #include <tapedeck/kernels/cuda/reduction/list.h>
 
@@ -15,11 +17,13 @@
 #include <vector>
 
 #define TAPEDECK_CUDA_OPS(X, W) \
+  TAPEDECK_CUDA_CONVOLUTION(X, W) \
   TAPEDECK_CUDA_CREATION(X, W) \
   TAPEDECK_CUDA_ELEMENTWISE(X, W) \
   TAPEDECK_CUDA_LOSS(X, W) \
   TAPEDECK_CUDA_NORMALIZATION(X, W) \
   TAPEDECK_CUDA_OPTIMIZER(X, W) \
+  TAPEDECK_CUDA_POOLING(X, W) \
   TAPEDECK_CUDA_PRODUCTS(X, W) \
   TAPEDECK_CUDA_REDUCTION(X, W)
 
