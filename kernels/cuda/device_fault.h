@@ -20,6 +20,8 @@ enum class Fault : std::uint64_t {
   not_a_probability = 4,
   negative_power_of_zero = 5,
   negative_shift = 6,
+  number_outside_bins = 7,
+  another_count = 8,  // "another number of elements than promised"
 };
 
 // The first report of a call stays; later ones are dropped. Any thread of the device may report.

@@ -7,6 +7,7 @@
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
 #include <tapedeck/kernels/cuda/loss/list.h>
+#include <tapedeck/kernels/cuda/movement/list.h>
 #include <tapedeck/kernels/cuda/normalization/list.h>
 #include <tapedeck/kernels/cuda/optimizer/list.h>
 #include <tapedeck/kernels/cuda/pooling/list.h>
@@ -21,6 +22,7 @@
   TAPEDECK_CUDA_CREATION(X, W) \
   TAPEDECK_CUDA_ELEMENTWISE(X, W) \
   TAPEDECK_CUDA_LOSS(X, W) \
+  TAPEDECK_CUDA_MOVEMENT(X, W) \
   TAPEDECK_CUDA_NORMALIZATION(X, W) \
   TAPEDECK_CUDA_OPTIMIZER(X, W) \
   TAPEDECK_CUDA_POOLING(X, W) \
