@@ -3,17 +3,31 @@
 // itself, or `in_f32`.
 #include <tapedeck/kernels/cuda/kernel_table.h>
 
+#include <tapedeck/kernels/cuda/convolution/list.h>
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
+#include <tapedeck/kernels/cuda/loss/list.h>
+#include <tapedeck/kernels/cuda/movement/list.h>
+#include <tapedeck/kernels/cuda/normalization/list.h>
 #include <tapedeck/kernels/cuda/optimizer/list.h>
+#include <tapedeck/kernels/cuda/pooling/list.h>
+#include <tapedeck/kernels/cuda/products/list.h>
+#include <tapedeck/kernels/cuda/reduction/list.h>
 
 #include <algorithm>
 #include <vector>
 
-#define TAPEDECK_CUDA_OPS(X, W)   \
-  TAPEDECK_CUDA_CREATION(X, W)    \
-  TAPEDECK_CUDA_ELEMENTWISE(X, W) \
-  TAPEDECK_CUDA_OPTIMIZER(X, W)
+#define TAPEDECK_CUDA_OPS(X, W)     \
+  TAPEDECK_CUDA_CONVOLUTION(X, W)   \
+  TAPEDECK_CUDA_CREATION(X, W)      \
+  TAPEDECK_CUDA_ELEMENTWISE(X, W)   \
+  TAPEDECK_CUDA_LOSS(X, W)          \
+  TAPEDECK_CUDA_MOVEMENT(X, W)      \
+  TAPEDECK_CUDA_NORMALIZATION(X, W) \
+  TAPEDECK_CUDA_OPTIMIZER(X, W)     \
+  TAPEDECK_CUDA_POOLING(X, W)       \
+  TAPEDECK_CUDA_PRODUCTS(X, W)      \
+  TAPEDECK_CUDA_REDUCTION(X, W)
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
