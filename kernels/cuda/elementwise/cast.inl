@@ -1,4 +1,4 @@
-// Casts between all types, and copies. A cast between f32, f16 and bf16 takes several elements at a time. For the other casts
+// Casts between all types. A cast between f32, f16 and bf16 takes several elements at a time. For the other casts
 // there is one kernel per type of the result; it learns the type of the operand at run time.
 #pragma once
 
@@ -74,14 +74,6 @@ void cast(const KernelCall& call) {
   if (to == DType::i64) return cast_to<std::int64_t>(call);
   if (to == DType::u8) return cast_to<std::uint8_t>(call);
   for_reals(call, to, [&](auto t) { cast_to<decltype(t)>(call); });
-}
-
-// Copies bytes, 16 by one access where they lie dense.
-void copy(const KernelCall& call) {
-  for_element_widths(call.outputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    map_by<16 / sizeof(T), T, T>(call, Identity{});
-  });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE
