@@ -1,4 +1,5 @@
-// The faults that kernels find on the device, with the texts that the CPU kernels report for them. The numbers are 1, 2, ... in this order.
+// The faults that kernels find on the device, with the texts that the CPU kernels report for them. The numbers are 1, 2, ... in
+// this order.
 #pragma once
 
 // clang-format off

@@ -2,7 +2,6 @@
 // text for an error; without CUDA every function returns one fixed reason.
 #include <tapedeck/kernels/cuda/runtime.h>
 
-
 #if TAPEDECK_HAS_CUDA
 
 #include <cuda_runtime_api.h>

@@ -123,7 +123,8 @@ class RandomRegion {
   // A value of the type; `full`: of the shape of the region. Each type has an input of the full shape.
   ValueId any_of(DType dtype, bool full) {
     for (;;) {
-      const ValueId v = pick(2) == 0 ? g_.value_count() - 1 - pick(std::min<std::size_t>(g_.values.size(), 5)) : pick(g_.values.size());
+      const ValueId v =
+          pick(2) == 0 ? g_.value_count() - 1 - pick(std::min<std::size_t>(g_.values.size(), 5)) : pick(g_.values.size());
       if (type(v).dtype == dtype && (!full || type(v).shape == shape_)) return v;
     }
   }

@@ -46,7 +46,9 @@ class HostLibrary {
   const std::string& why() const { return why_; }
   // Null if there is no such kernel.
   using Entry = void (*)(const void* argument, unsigned blocks, unsigned threads);
-  Entry kernel(const std::string& name) const { return reinterpret_cast<Entry>(::dlsym(library_, (name + "_on_host").c_str())); }
+  Entry kernel(const std::string& name) const {
+    return reinterpret_cast<Entry>(::dlsym(library_, (name + "_on_host").c_str()));
+  }
 
  private:
   TemporaryFolder folder_;
@@ -196,7 +198,8 @@ struct FusedCase {
         }
         ADD_FAILURE() << what << ": result " << k << ", element " << i << " differs\n" << to_text();
       });
-      EXPECT_TRUE(wanted.bytes == outputs[k].bytes) << what << ": result " << k << " reaches beyond its elements\n" << to_text();
+      EXPECT_TRUE(wanted.bytes == outputs[k].bytes) << what << ": result " << k << " reaches beyond its elements\n"
+                                                    << to_text();
     }
   }
 
