@@ -115,8 +115,8 @@ class Writer {
   void write_store(int result) {
     const int k = l_.n_inputs + result;
     if (l_.views[k].access == Access::gathered)
-      return line("  scatter_lanes<{}, kLanes>(args.data[{}], at{}, args.strides[{}], y{});", type_of(k), k, k, inner_stride_[k],
-                  result);
+      return line("  scatter_lanes<{}, kLanes>(args.data[{}], at{}, args.strides[{}], y{});", type_of(k), k, k,
+                  inner_stride_[k], result);
     line("  store_lanes<{}, kLanes>(args.data[{}], {}, y{});", type_of(k), k,
          l_.views[k].access == Access::linear ? "first" : fmt::format("at{}", k), result);
   }

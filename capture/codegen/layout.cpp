@@ -27,8 +27,7 @@ void add_dimension(FusedLayout* l, std::span<const View> inputs, std::span<const
     merges = l->views[k].strides[l->rank - 1] == view_at(inputs, outputs, k).strides[d] * size;
   if (!merges) ++l->rank;
   l->sizes[l->rank - 1] = merges ? l->sizes[l->rank - 1] * size : size;
-  for (std::size_t k = 0; k < l->views.size(); ++k)
-    l->views[k].strides[l->rank - 1] = view_at(inputs, outputs, k).strides[d];
+  for (std::size_t k = 0; k < l->views.size(); ++k) l->views[k].strides[l->rank - 1] = view_at(inputs, outputs, k).strides[d];
 }
 
 Access access_of(const FusedLayout& l, const FusedLayout::Walked& v, bool is_result) {

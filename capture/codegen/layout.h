@@ -32,7 +32,7 @@ struct FusedLayout {
   std::int64_t sizes[kMaxRank] = {};
   std::vector<Walked> views;  // the operands, then the results
   int n_inputs = 0;
-  int lanes = 1;           // the elements that a thread of the wide kernel takes at a time; 1: there is no wide kernel
+  int lanes = 1;            // the elements that a thread of the wide kernel takes at a time; 1: there is no wide kernel
   bool long_index = false;  // element numbers need 64 bits
 
   int n_outputs() const { return static_cast<int>(views.size()) - n_inputs; }

@@ -35,9 +35,7 @@ std::string f32_text(float x) { return fmt::format("bits_float(0x{:08x}u)", kern
 std::string f64_text(double x) { return fmt::format("bits_double(0x{:016x}ull)", kernels::double_bits(x)); }
 
 // The attribute as the CPU kernels convert it to the type in which they compute.
-std::string number(double x, DType dtype) {
-  return dtype == DType::f64 ? f64_text(x) : f32_text(static_cast<float>(x));
-}
+std::string number(double x, DType dtype) { return dtype == DType::f64 ? f64_text(x) : f32_text(static_cast<float>(x)); }
 
 template <class T>
 std::string clamp_of_integers(const ClampAttrs& a, DType dtype) {
@@ -67,7 +65,8 @@ std::string clamp(const void* attrs, DType t) {
 
 std::string nan_to_num(const void* attrs, DType t) {
   const auto& a = as<NanToNumAttrs>(attrs);
-  return fmt::format("NanToNum<{}>{{{}, {}, {}}}", register_type(t), number(a.nan, t), number(a.posinf, t), number(a.neginf, t));
+  return fmt::format("NanToNum<{}>{{{}, {}, {}}}", register_type(t), number(a.nan, t), number(a.posinf, t),
+                     number(a.neginf, t));
 }
 
 std::string isclose(const void* attrs, DType) {
@@ -296,7 +295,8 @@ ScalarCall plain_call(const Graph& g, const Node& node, std::span<const std::str
   const auto found = functors().find(op);
   if (found == functors().end() || reports_faults(op, computed))
     throw DeviceError(error_text(
-        name, fmt::format("a generated kernel cannot hold it: {}", g.node_text(static_cast<NodeId>(&node - g.nodes.data()))), {}));
+        name, fmt::format("a generated kernel cannot hold it: {}", g.node_text(static_cast<NodeId>(&node - g.nodes.data()))),
+        {}));
   const Functor& f = found->second;
   const std::string functor = f.with ? f.with(g.attributes(node), computed) : fmt::format("{}{{}}", f.name);
   return {fmt::format("{}({})", functor, fmt::join(operands, ", ")), f.headers};

@@ -1,5 +1,6 @@
-// Kernels that were compiled at run time: loading machine code, finding a kernel in it, launching it. The functions are a table,
-// so that a test can put others in their place (library.h, ScopedFake); without CUDA every function returns one fixed reason.
+// Kernels that were compiled at run time: loading machine code, finding a kernel in it, launching it. The functions are a
+// table, so that a test can put others in their place (library.h, ScopedFake); without CUDA every function returns one fixed
+// reason.
 //
 // Functions return null on success, otherwise a text that lives for ever. Any thread may call them.
 #pragma once
