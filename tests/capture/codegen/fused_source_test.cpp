@@ -70,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(Types, FusedOps, ::testing::Values(DType::f32, DType::f
 
 TEST(FusedSource, RandomRegionsHaveTheBitsOfTheirOpsOneByOne) {
   std::vector<FusedCase> cases;
-  for (std::uint64_t seed = 0; seed < 120; ++seed) cases.push_back(RandomRegion(seed, seed % 2 == 0).make(fmt::format("region_{}", seed)));
+  for (std::uint64_t seed = 0; seed < 120; ++seed)
+    cases.push_back(RandomRegion(seed, seed % 2 == 0).make(fmt::format("region_{}", seed)));
   const auto wide = std::count_if(cases.begin(), cases.end(), [](const FusedCase& c) { return c.layout.lanes > 1; });
   EXPECT_GT(wide, 20);
   EXPECT_LT(wide, 110);
