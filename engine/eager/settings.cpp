@@ -53,6 +53,7 @@ Settings settings_from_environment() {
   s.check_nan = number("TAPEDECK_CHECK_NAN", 1) != 0;
   s.check_plans = number("TAPEDECK_CHECK_PLANS", 1) != 0;
   s.poison = number("TAPEDECK_POISON", 2);
+  s.sync = number("TAPEDECK_SYNC", 1) != 0;
   s.threads = number_of_threads();
   s.calibration = variable("TAPEDECK_CALIBRATION");
   s.dump = variable("TAPEDECK_DUMP");
@@ -98,6 +99,7 @@ const std::vector<SettingDoc>& setting_docs() {
        "the CPU too"},
       {"TAPEDECK_CHECK_PLANS", "0, 1", "0",
        "every plan made is checked by capture/check/check_plan.h, as it always is in debug builds; tests set it"},
+      {"TAPEDECK_CUDA_GEMM", "own", "none", "own: matrix products on the device use our own kernels, and not cuBLASLt"},
       {"TAPEDECK_CUDA_LIBDIR", "a folder", "none", "where to look first for NVIDIA's libraries"},
       {"TAPEDECK_DEBUG", "0 to 4", "0",
        "on stderr, each with what is before it: 1 what every pass won; 2 what every capture found, and every plan made is "
@@ -121,8 +123,12 @@ const std::vector<SettingDoc>& setting_docs() {
       {"TAPEDECK_SAVE_STEP", "a .tape file", "none",
        "the program of each `CapturedStep` that recorded is saved there when the step is destroyed; `tapedeck run --view` sets "
        "it"},
+      {"TAPEDECK_SYNC", "0, 1", "0",
+       "replays on a device call kernel after kernel and wait after each, so that an error names its op and call; no CUDA "
+       "graphs"},
       {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
       {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
+      {"TAPEDECK_TF32", "0, 1", "0", "1: f32 products of cuBLASLt round their operands to TF32, which is faster"},
       {"TAPEDECK_THREADS", "0 to 1024", "0",
        "the number of threads of eager ops and of replays that are given none; 0: the cores that this process may use. "
        "set_threads() does the same from C++"},

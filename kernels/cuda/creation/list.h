@@ -2,5 +2,10 @@
 #pragma once
 
 // clang-format off
-#define TAPEDECK_CUDA_CREATION(X, W) X(uniform, in_f32) X(normal, in_f32) X(dropout, in_f32) X(rng_next, in_f32)
+#define TAPEDECK_CUDA_CREATION(X, W)                                                                                           \
+  /* create.inl */                                                                                                             \
+  X(full, native) X(arange, native) X(linspace, native) X(eye, native)                                                         \
+  /* random.inl */                                                                                                             \
+  X(uniform, native) X(normal, native) X(trunc_normal, native) X(dropout, native) X(alpha_dropout, native)                     \
+  X(bernoulli, native) X(randint, native) X(rng_next, native) X(fold_in, native)
 // clang-format on

@@ -134,6 +134,9 @@ static_assert(offsetof(LtHeuristic, state) == offsetof(cublasLtMatmulHeuristicRe
 #define TAPEDECK_CHECK(function, ...) static_assert(same_call<decltype(DnnApi::function), decltype(&::function)>, #function);
 TAPEDECK_DNN_FUNCTIONS(TAPEDECK_CHECK)
 #undef TAPEDECK_CHECK
+#define TAPEDECK_CHECK(constant, value) static_assert(dnn::constant == static_cast<int>(::constant), #constant);
+TAPEDECK_DNN_CONSTANTS(TAPEDECK_CHECK)
+#undef TAPEDECK_CHECK
 #endif
 
 #if __has_include(<nvrtc.h>)

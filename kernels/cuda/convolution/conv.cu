@@ -1,0 +1,2 @@
+// The convolution kernels of the device (conv.inl).
+#include <tapedeck/kernels/cuda/convolution/conv.inl>

@@ -1,0 +1,183 @@
+// The elements of operands in the memory of the device: how a kernel loads and stores them, one at a time or several by one
+// access.
+//
+// A kernel is compiled for few element types. `Real` stands for f32, f16 and bf16 together: the type in memory is known at run
+// time, every thread of a launch takes the same branch, and the arithmetic is in f32. So one compiled kernel serves three
+// types, and a half gives the bits that run_in_f32 (half.h) gives on the CPU.
+#pragma once
+
+#include <tapedeck/kernels/cuda/simt.h>
+#include <tapedeck/kernels/half.h>
+#include <tapedeck/kernels/kernel.h>
+
+#include <cstdint>
+
+namespace tapedeck::kernels {
+namespace TAPEDECK_CUDA_SPACE {
+
+struct Real {};  // f32, f16 or bf16
+
+template <class T>
+struct ValueOf {
+  using type = T;
+};
+template <>
+struct ValueOf<Real> {
+  using type = float;
+};
+// The type in which a kernel computes with elements of type T.
+template <class T>
+using Value = typename ValueOf<T>::type;
+
+// The conversions of f16. The device has instructions for them; the branch of the host gives the same bits.
+TAPEDECK_DEVICE float wide(F16 h) {
+#ifdef __CUDA_ARCH__
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h.bits));
+  return x;
+#else
+  return to_f32(h);
+#endif
+}
+TAPEDECK_DEVICE F16 narrow(float x, F16) {
+#ifdef __CUDA_ARCH__
+  std::uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  const std::uint16_t nan = static_cast<std::uint16_t>((float_bits(x) >> 16 & 0x8000u) | 0x7e00u);
+  return {x == x ? bits : nan};
+#else
+  return to_f16(x);
+#endif
+}
+TAPEDECK_DEVICE float wide(Bf16 h) { return to_f32(h); }
+TAPEDECK_DEVICE Bf16 narrow(float x, Bf16) { return to_bf16(x); }
+template <class T>
+TAPEDECK_DEVICE T wide(T x) {
+  return x;
+}
+template <class T>
+TAPEDECK_DEVICE T narrow(T x, T) {
+  return x;
+}
+
+// Element `at` of an operand. `dtype` is read for Real only.
+template <class T>
+TAPEDECK_DEVICE Value<T> load(const void* data, DType dtype, std::int64_t at) {
+  if constexpr (std::is_same_v<T, Real>) {
+    if (dtype == DType::f16) return wide(static_cast<const F16*>(data)[at]);
+    if (dtype == DType::bf16) return wide(static_cast<const Bf16*>(data)[at]);
+    return static_cast<const float*>(data)[at];
+  } else {
+    return static_cast<const T*>(data)[at];
+  }
+}
+template <class T>
+TAPEDECK_DEVICE void store(void* data, DType dtype, std::int64_t at, Value<T> x) {
+  if constexpr (std::is_same_v<T, Real>) {
+    if (dtype == DType::f16)
+      static_cast<F16*>(data)[at] = narrow(x, F16{});
+    else if (dtype == DType::bf16)
+      static_cast<Bf16*>(data)[at] = narrow(x, Bf16{});
+    else
+      static_cast<float*>(data)[at] = x;
+  } else {
+    static_cast<T*>(data)[at] = x;
+  }
+}
+
+// ---- several neighbouring elements by one access ----
+
+// The memory must be aligned to kCount elements.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T element[kCount];
+};
+
+template <class T, int kCount>
+TAPEDECK_DEVICE void load_as(const void* data, std::int64_t at, Value<T> (&x)[kCount]) {
+  const auto pack = *reinterpret_cast<const Pack<T, kCount>*>(static_cast<const T*>(data) + at);
+  for (int i = 0; i < kCount; ++i) x[i] = pack.element[i];
+}
+template <class H, int kCount>
+TAPEDECK_DEVICE void load_halves(const void* data, std::int64_t at, float (&x)[kCount]) {
+  const auto pack = *reinterpret_cast<const Pack<H, kCount>*>(static_cast<const H*>(data) + at);
+  for (int i = 0; i < kCount; ++i) x[i] = wide(pack.element[i]);
+}
+template <class H, int kCount>
+TAPEDECK_DEVICE void store_as(void* data, std::int64_t at, const decltype(wide(H{})) (&x)[kCount]) {
+  Pack<H, kCount> pack;
+  for (int i = 0; i < kCount; ++i) pack.element[i] = narrow(x[i], H{});
+  *reinterpret_cast<Pack<H, kCount>*>(static_cast<H*>(data) + at) = pack;
+}
+
+template <class T, int kCount>
+TAPEDECK_DEVICE void load_pack(const void* data, DType dtype, std::int64_t at, Value<T> (&x)[kCount]) {
+  if constexpr (std::is_same_v<T, Real>) {
+    if (dtype == DType::f16)
+      load_halves<F16>(data, at, x);
+    else if (dtype == DType::bf16)
+      load_halves<Bf16>(data, at, x);
+    else
+      load_as<float>(data, at, x);
+  } else {
+    load_as<T>(data, at, x);
+  }
+}
+template <class T, int kCount>
+TAPEDECK_DEVICE void store_pack(void* data, DType dtype, std::int64_t at, const Value<T> (&x)[kCount]) {
+  if constexpr (std::is_same_v<T, Real>) {
+    if (dtype == DType::f16)
+      store_as<F16>(data, at, x);
+    else if (dtype == DType::bf16)
+      store_as<Bf16>(data, at, x);
+    else
+      store_as<float>(data, at, x);
+  } else {
+    store_as<T>(data, at, x);
+  }
+}
+
+// ---- from the type of a view to a type of this file ----
+
+inline void report_unsupported(const KernelCall& call, DType dtype) {
+  call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
+}
+
+// Calls f(Real{}) for f32, f16 and bf16, and f(double{}) for f64.
+template <class F>
+void for_reals(const KernelCall& call, DType dtype, const F& f) {
+  if (dtype == DType::f64) return f(double{});
+  if (is_floating(dtype)) return f(Real{});
+  report_unsupported(call, dtype);
+}
+
+// Calls f(T{}) for i32, i64 and u8.
+template <class F>
+void for_integers(const KernelCall& call, DType dtype, const F& f) {
+  if (dtype == DType::i32) return f(std::int32_t{});
+  if (dtype == DType::i64) return f(std::int64_t{});
+  if (dtype == DType::u8) return f(std::uint8_t{});
+  report_unsupported(call, dtype);
+}
+
+// Calls f for every type but bool.
+template <class F>
+void for_all_numbers(const KernelCall& call, DType dtype, const F& f) {
+  if (is_floating(dtype)) return for_reals(call, dtype, f);
+  for_integers(call, dtype, f);
+}
+
+// Calls f(U{}) with the unsigned integer that is as wide as an element, for kernels that only move bytes.
+template <class F>
+void for_element_widths(DType dtype, const F& f) {
+  const std::size_t width = dtype_size(dtype);
+  if (width == 1) return f(std::uint8_t{});
+  if (width == 2) return f(std::uint16_t{});
+  if (width == 4) return f(std::uint32_t{});
+  f(std::uint64_t{});
+}
+
+inline bool is_aligned(const void* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
+
+}  // namespace TAPEDECK_CUDA_SPACE
+}  // namespace tapedeck::kernels

@@ -1,0 +1,2 @@
+// The kernels of compare.inl for the device.
+#include <tapedeck/kernels/cuda/elementwise/compare.inl>

@@ -1,0 +1,2 @@
+// The kernels of functions.inl for the device.
+#include <tapedeck/kernels/cuda/elementwise/functions.inl>

@@ -1,0 +1,2 @@
+// The kernels of unary.inl for the device.
+#include <tapedeck/kernels/cuda/elementwise/unary.inl>

@@ -1,0 +1,7 @@
+// The ops of this room that have a kernel for the device (kernel_table.cpp).
+#pragma once
+
+// clang-format off
+#define TAPEDECK_CUDA_LOSS(X, W)                                                                                               \
+  W(cross_entropy, native) W(cross_entropy_grad, native) W(nll_loss, native) W(nll_loss_grad, native)
+// clang-format on

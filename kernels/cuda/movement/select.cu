@@ -1,0 +1,2 @@
+// Compiles the reads at indices for the device.
+#include <tapedeck/kernels/cuda/movement/select.inl>

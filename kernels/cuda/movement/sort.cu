@@ -1,0 +1,2 @@
+// Compiles the sorts for the device.
+#include <tapedeck/kernels/cuda/movement/sort.inl>

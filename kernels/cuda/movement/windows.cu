@@ -1,0 +1,2 @@
+// Compiles the pads, roll and the triangles for the device.
+#include <tapedeck/kernels/cuda/movement/windows.inl>

@@ -1,0 +1,2 @@
+// The kernels of updates.inl for the device.
+#include <tapedeck/kernels/cuda/optimizer/updates.inl>

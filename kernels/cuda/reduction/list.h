@@ -1,0 +1,6 @@
+// The ops of this room that have a kernel for the device (kernel_table.cpp).
+#pragma once
+
+// clang-format off
+#define TAPEDECK_CUDA_REDUCTION(X, W) W(sum, native) W(mean, native) W(max, in_f32) W(min, in_f32) W(prod, in_f32)
+// clang-format on

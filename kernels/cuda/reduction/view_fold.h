@@ -1,0 +1,112 @@
+// Folds a view of any strides over any set of axes (fold.h). An Op says what is folded:
+//
+//     using In, A, Out             the elements, the accumulator, the results
+//     kShifts                      whether at() wants the first element of the sequence
+//     A identity()
+//     A at(In x, In first, i)      element i of a sequence whose first element is `first`
+//     A combine(A a, A b)
+//     Out finish(A total, In first, length)
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/cuda/fold.h>
+
+namespace tapedeck::kernels {
+namespace TAPEDECK_CUDA_SPACE {
+namespace folds {
+
+// Dimensions of a view that are walked row-major. Dimensions of size 1 are dropped, and neighbours are merged where the strides
+// allow it.
+struct Walked {
+  int rank = 0;
+  QuickDivisor sizes[kMaxRank];
+  std::int64_t strides[kMaxRank], numel = 1;
+
+  void append(std::int64_t size, std::int64_t stride) {
+    numel *= size;
+    if (size == 1) return;
+    if (rank > 0 && strides[rank - 1] == stride * size) {
+      sizes[rank - 1] = QuickDivisor(sizes[rank - 1].divisor * size);
+      strides[rank - 1] = stride;
+      return;
+    }
+    sizes[rank] = QuickDivisor(size);
+    strides[rank++] = stride;
+  }
+  TAPEDECK_DEVICE std::int64_t offset(std::int64_t index) const {
+    std::int64_t offset = 0;
+    TAPEDECK_ROLLED
+    for (int d = rank - 1; d > 0; --d) {
+      const std::int64_t rest = numel <= QuickDivisor::kMost ? sizes[d].quick(index) : index / sizes[d].divisor;
+      offset += (index - rest * sizes[d].divisor) * strides[d];
+      index = rest;
+    }
+    return rank == 0 ? 0 : offset + index * strides[0];
+  }
+  std::int64_t size(int d) const { return sizes[d].divisor; }
+  // The distance of two neighbours; 0 where there are none.
+  std::int64_t step() const { return rank == 0 ? 0 : strides[rank - 1] < 0 ? -strides[rank - 1] : strides[rank - 1]; }
+};
+
+struct Split {
+  Walked kept, reduced;
+
+  Split(const View& x, const Ints& axes) {
+    for (int d = 0; d < x.rank; ++d) {
+      bool is_reduced = false;
+      for (const std::int64_t axis : axes) is_reduced |= axis == d;
+      (is_reduced ? reduced : kept).append(x.sizes[d], x.strides[d]);
+    }
+  }
+  Pieces pieces() const { return {kept.numel, reduced.numel}; }
+  // Short sequences, and sequences that lie side by side, are folded across.
+  bool across() const {
+    if (reduced.numel <= kWarp && kept.numel >= kWarp) return true;
+    return kept.rank > 0 && reduced.rank > 0 && kept.size(kept.rank - 1) >= 16 && kept.step() < reduced.step();
+  }
+};
+
+template <class Op>
+struct ViewTask {
+  using A = typename Op::A;
+  using In = typename Op::In;
+  struct Place {
+    const In* at;
+    In first;
+  };
+  Op op;
+  Split split;
+  const In* from;
+  typename Op::Out* to;
+
+  TAPEDECK_DEVICE A identity() const { return op.identity(); }
+  TAPEDECK_DEVICE A combine(const A& a, const A& b) const { return op.combine(a, b); }
+  TAPEDECK_DEVICE Place place(std::int64_t result) const {
+    Place p{};
+    if (split.reduced.numel == 0) return p;
+    p.at = from + split.kept.offset(result);
+    if constexpr (Op::kShifts) p.first = *p.at;
+    return p;
+  }
+  TAPEDECK_DEVICE A at(const Place& p, std::int64_t i) const { return op.at(p.at[split.reduced.offset(i)], p.first, i); }
+  TAPEDECK_DEVICE void finish(std::int64_t result, const A& total) const {
+    to[result] = op.finish(total, place(result).first, split.reduced.numel);
+  }
+};
+
+template <class Op>
+void fold_view(const KernelCall& call, const Ints& axes, const Op& op) {
+  const Split split(call.inputs[0], axes);
+  const ViewTask<Op> task{op, split, static_cast<const typename Op::In*>(call.inputs[0].data),
+                          static_cast<typename Op::Out*>(call.outputs[0].data)};
+  fold(call, task, split.pieces(), split.across(), call.workspace);
+}
+
+// The workspace of fold_view for an accumulator of at most `accumulator` bytes.
+inline std::int64_t view_workspace(const KernelCall& call, const Ints& axes, std::size_t accumulator) {
+  return Split(call.inputs[0], axes).pieces().bytes(accumulator);
+}
+
+}  // namespace folds
+}  // namespace TAPEDECK_CUDA_SPACE
+}  // namespace tapedeck::kernels

@@ -1,0 +1,243 @@
+// Convolution by cuDNN, with a fake of the library: the descriptors describe the right convolution, the choice among engines,
+// and every way to fail.
+#include <tapedeck/kernels/cuda/convolution/dnn_conv.h>
+#include <tapedeck/tests/kernels/cuda/convolution/fake_dnn.h>
+#include <tapedeck/tests/kernels/views.h>
+
+#include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/cpu/images.h>
+#include <tapedeck/kernels/cpu/kernels.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace tapedeck::kernels::cpu {
+void conv3d(const KernelCall&);
+void conv3d_input_grad(const KernelCall&);
+void conv3d_weight_grad(const KernelCall&);
+}  // namespace tapedeck::kernels::cpu
+
+namespace tapedeck::testing {
+namespace {
+
+namespace cpu = kernels::cpu;
+namespace cuda = kernels::cuda;
+namespace dnn = kernels::cuda::dnn;
+using cpu::ConvPass;
+
+class DnnConvolutionTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    convolutions_.reset();
+    EXPECT_EQ(fake_.live_descriptors, 0);
+    EXPECT_EQ(fake_.handles, 0);
+    EXPECT_EQ(fake_.misuse, "");
+  }
+  cuda::DnnConvolutions& convolutions() { return *convolutions_; }
+
+  FakeDnn& fake_ = new_fake_dnn();
+  const cuda::DnnApi table_ = fake_dnn_table();
+  const cuda::ScopedFake<cuda::DnnApi> scope_{table_};
+  std::unique_ptr<cuda::DnnConvolutions> convolutions_ = std::make_unique<cuda::DnnConvolutions>();
+};
+
+struct ConvCase {
+  Sizes x, w;
+  ConvAttrs attrs;
+};
+
+cuda::DnnConvolution problem_of(const ConvCase& c, ConvPass pass) {
+  cuda::DnnConvolution p;
+  p.pass = pass;
+  p.dims = static_cast<int>(c.x.size()) - 2;
+  p.shape = cpu::conv_shape(p.dims, c.x.data(), c.w.data(), c.attrs);
+  p.strides = cpu::packed_images(p.shape);
+  return p;
+}
+
+const ConvCase kSmall = {{2, 3, 5, 6}, {4, 3, 3, 3}, {{1}, {1}, {1}, 1}};
+
+// x, w and y of a case, and memory of a workspace.
+struct Operands {
+  Array x, w, y;
+  std::vector<std::uint64_t> workspace = std::vector<std::uint64_t>(1024);
+
+  explicit Operands(const ConvCase& c) {
+    Random random(9);
+    const cuda::DnnConvolution p = problem_of(c, ConvPass::forward);
+    Sizes sizes = {c.x[0], c.w[0]};
+    for (int i = 0; i < p.dims; ++i) sizes.push_back(p.shape.out(static_cast<std::size_t>(3 - p.dims + i)));
+    x = random_array(random, DType::f32, c.x), w = random_array(random, DType::f32, c.w);
+    y = random_array(random, DType::f32, sizes);
+  }
+  cuda::DnnOperands call() {
+    return {x.view.data, w.view.data, y.view.data, workspace.data(), workspace.size() * 8, &workspace, true};
+  }
+};
+
+// The result of the pass by the CPU kernel.
+Array by_cpu(const ConvCase& c, ConvPass pass, const Operands& o) {
+  const bool flat = c.x.size() == 4;
+  ConvInputGradAttrs input{c.attrs.stride, c.attrs.padding, c.attrs.dilation, c.attrs.groups, {}};
+  ConvWeightGradAttrs weight{c.attrs.stride, c.attrs.padding, c.attrs.dilation, c.attrs.groups, {}};
+  for (std::size_t i = 2; i < c.x.size(); ++i) input.size.push_back(c.x[i]), weight.size.push_back(c.w[i]);
+  const auto result_as = [&](const Array& like) {
+    return make_array(DType::f32, Sizes(like.view.sizes, like.view.sizes + like.view.rank));
+  };
+  const Array result = result_as(pass == ConvPass::forward ? o.y : pass == ConvPass::input_grad ? o.x : o.w);
+  if (pass == ConvPass::forward) run(flat ? &cpu::conv2d : &cpu::conv3d, {o.x, o.w}, {result}, &c.attrs);
+  if (pass == ConvPass::input_grad) run(flat ? &cpu::conv2d_input_grad : &cpu::conv3d_input_grad, {o.y, o.w}, {result}, &input);
+  if (pass == ConvPass::weight_grad)
+    run(flat ? &cpu::conv2d_weight_grad : &cpu::conv3d_weight_grad, {o.y, o.x}, {result}, &weight);
+  return result;
+}
+
+// The fake computes from the descriptors alone, with the same CPU kernels, so that the bits must be equal.
+TEST_F(DnnConvolutionTest, DescribesEveryPass) {
+  fake_.engines = {{{}, {}, 64}};
+  const ConvCase cases[] = {
+      kSmall,
+      {{2, 4, 6, 9}, {6, 2, 3, 3}, {{2}, {1, 0, 0, 2}, {1, 2}, 2}},
+      {{1, 2, 7, 9}, {3, 2, 3, 2}, {{2, 3}, {1, 0}, {1}, 1}},
+      {{1, 4, 5, 4, 6}, {2, 2, 2, 3, 2}, {{2, 1, 2}, {0, 1, 1, 1, 1, 0}, {2, 1, 1}, 2}},
+  };
+  for (const ConvCase& c : cases)
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::input_grad, ConvPass::weight_grad}) {
+      Operands o(c);
+      const Array expected = by_cpu(c, pass, o);
+      EXPECT_EQ(convolutions().workspace(problem_of(c, pass)), 64);
+      ASSERT_TRUE(convolutions().run(problem_of(c, pass), o.call())) << convolutions().last_failure();
+      const Array& result = pass == ConvPass::forward ? o.y : pass == ConvPass::input_grad ? o.x : o.w;
+      EXPECT_TRUE(same_bits(result, expected)) << static_cast<int>(pass) << " of " << ::testing::PrintToString(c.x);
+      EXPECT_EQ(fake_.stream, &o.workspace);
+      EXPECT_EQ(fake_.workspace, o.workspace.data());
+    }
+}
+
+TEST_F(DnnConvolutionTest, TakesImagesWithGaps) {
+  fake_.engines = {{}};
+  Operands o(kSmall);
+  const Array expected = by_cpu(kSmall, ConvPass::forward, o);
+  Array x = make_array(DType::f32, {2, 110});
+  for (std::int64_t i = 0; i < o.x.numel(); ++i) x.set(i / 90 * 110 + i % 90, o.x.get(i));
+  cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  problem.strides.in = 110;
+  cuda::DnnOperands call = o.call();
+  call.x = x.view.data;
+  ASSERT_TRUE(convolutions().run(problem, call));
+  EXPECT_TRUE(same_bits(o.y, expected));
+}
+
+TEST_F(DnnConvolutionTest, ChoosesADeterministicEngineOfThePrecision) {
+  const auto chosen = [&](DType dtype, bool tf32) {
+    cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::weight_grad);
+    problem.dtype = dtype, problem.tf32 = tf32;
+    return convolutions().workspace(problem);  // each engine wants another workspace
+  };
+  fake_.engines = {{{dnn::CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, {}, 1},
+                   {{}, {dnn::CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}, 2},
+                   {{}, {}, std::int64_t{1} << 40},
+                   {{}, {}, 4, 3000},
+                   {{dnn::CUDNN_NUMERICAL_NOTE_TENSOR_CORE, dnn::CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}, {}, 5},
+                   {{dnn::CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, {}, 6},
+                   {{}, {}, 7}};
+  EXPECT_EQ(chosen(DType::f32, false), 7);
+  EXPECT_EQ(chosen(DType::f32, true), 5);
+  EXPECT_EQ(chosen(DType::f16, false), 6);
+  EXPECT_EQ(chosen(DType::bf16, false), 6);
+  EXPECT_EQ(chosen(DType::f64, false), -1);
+}
+
+TEST_F(DnnConvolutionTest, TakesAnEngineThatCompilesAtRunTimeLast) {
+  fake_.engines = {{{}, {dnn::CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}, 2}};
+  fake_.fallback_engines = {{{}, {}, 3}};
+  EXPECT_EQ(convolutions().workspace(problem_of(kSmall, ConvPass::forward)), 3);
+  fake_.fallback_engines.clear();
+  EXPECT_EQ(convolutions().workspace(problem_of(kSmall, ConvPass::input_grad)), 2);
+}
+
+TEST_F(DnnConvolutionTest, PlansEachShapeOnce) {
+  fake_.engines = {{}};
+  Operands o(kSmall);
+  const cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(convolutions().run(problem, o.call()));
+  EXPECT_EQ(convolutions().workspace(problem), 0);
+  EXPECT_EQ(fake_.graphs, 1);
+  EXPECT_EQ(fake_.executions, 3);
+  cuda::DnnConvolution other = problem;
+  other.strides.out += 4;
+  convolutions().workspace(other);
+  EXPECT_EQ(fake_.graphs, 2);
+}
+
+TEST_F(DnnConvolutionTest, MakesNoPlanDuringACapture) {
+  fake_.engines = {{}};
+  Operands o(kSmall);
+  cuda::DnnOperands call = o.call();
+  call.may_plan = false;
+  const cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  EXPECT_FALSE(convolutions().run(problem, call));
+  EXPECT_EQ(fake_.graphs, 0);
+  convolutions().workspace(problem);
+  EXPECT_TRUE(convolutions().run(problem, call));
+}
+
+TEST_F(DnnConvolutionTest, LeavesShapesBeyondItsLimit) {
+  fake_.engines = {{}};
+  convolutions_ = std::make_unique<cuda::DnnConvolutions>(1);
+  EXPECT_EQ(convolutions().workspace(problem_of(kSmall, ConvPass::forward)), 0);
+  EXPECT_EQ(convolutions().workspace(problem_of(kSmall, ConvPass::input_grad)), -1);
+  EXPECT_EQ(convolutions().workspace(problem_of(kSmall, ConvPass::forward)), 0);
+}
+
+TEST_F(DnnConvolutionTest, LeavesCallsThatDoNotFitThePlan) {
+  fake_.engines = {{{}, {}, 128}};
+  Operands o(kSmall);
+  const cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  cuda::DnnOperands call = o.call();
+  call.workspace_bytes = 127;
+  EXPECT_FALSE(convolutions().run(problem, call));
+  call = o.call();
+  call.y = static_cast<char*>(call.y) + 8;
+  EXPECT_FALSE(convolutions().run(problem, call));
+  EXPECT_EQ(fake_.executions, 0);
+  EXPECT_TRUE(convolutions().run(problem, o.call()));
+}
+
+TEST_F(DnnConvolutionTest, RemembersFailures) {
+  Operands o(kSmall);
+  const cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(convolutions().run(problem, o.call()));
+  EXPECT_EQ(fake_.graphs, 1);
+  EXPECT_EQ(convolutions().last_failure(), "cuDNN has no engine that fits");
+
+  fake_.engines = {{{}, {}, 0, 0, 3000}};  // fails at the launch
+  const cuda::DnnConvolution second = problem_of(kSmall, ConvPass::input_grad);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(convolutions().run(second, o.call()));
+  EXPECT_EQ(fake_.executions, 1);
+  EXPECT_EQ(convolutions().last_failure(), "cuDNN does not launch: NOT_SUPPORTED");
+  EXPECT_EQ(convolutions().workspace(second), -1);
+}
+
+TEST_F(DnnConvolutionTest, DoesWithoutAHandle) {
+  fake_.engines = {{}};
+  fake_.create_status = 1001;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(convolutions().workspace(problem_of(kSmall, ConvPass::forward)), -1);
+  EXPECT_EQ(fake_.graphs, 0);
+  EXPECT_EQ(convolutions().last_failure(), "cuDNN does not start: OTHER");
+}
+
+TEST(DnnConvolution, EnvironmentTurnsItOff) {
+  EXPECT_TRUE(cuda::dnn_is_wanted());
+  EXPECT_FALSE(cuda::tf32_is_allowed());
+  ::setenv("TAPEDECK_CUDA_CONV", "own", 1);
+  ::setenv("TAPEDECK_TF32", "1", 1);
+  EXPECT_FALSE(cuda::dnn_is_wanted());
+  EXPECT_TRUE(cuda::tf32_is_allowed());
+  ::unsetenv("TAPEDECK_CUDA_CONV");
+  ::unsetenv("TAPEDECK_TF32");
+}
+
+}  // namespace
+}  // namespace tapedeck::testing
