@@ -32,5 +32,6 @@
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/accumulate.h>
+#include <tapedeck/engine/ops/device.h>
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/ops/ops.h>

@@ -21,7 +21,7 @@ set(rooms
   capture/planner/place capture/planner/solvers capture/planner/facts capture/planner/schedules capture/planner/rematerialize
   capture/planner/order capture/planner/joins capture/planner/layout capture/planner/segments capture/planner/requests capture/planner/scans
   capture/planner
-  capture/replay/program capture/replay/segments capture/replay/memory capture/replay capture/step capture/file capture/onnx capture/onnx/ml capture/onnx/export capture/live capture/explain capture/measure capture/reduce
+  capture/codegen capture/replay/program capture/replay/segments capture/replay/memory capture/replay/device capture/replay capture/step capture/file capture/onnx capture/onnx/ml capture/onnx/export capture/live capture/explain capture/measure capture/reduce
   capture/tool/line capture/tool/files capture/tool/reports capture/tool/commands capture/tool capture
   viewer/words viewer/plan viewer/graph viewer/model viewer/saved viewer/planning viewer/drawing viewer/panels viewer/compare viewer/live viewer/start viewer)
 set(faults "")

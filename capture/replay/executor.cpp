@@ -10,9 +10,9 @@
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
+#include <tapedeck/capture/replay/device/open_device.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/kernels/cuda/runtime.h>
 #include <tapedeck/kernels/parallel.h>
 
 #include <fmt/format.h>
@@ -39,12 +39,20 @@ Plan checked(Plan plan) {
   return plan;
 }
 
+// Opens the device of the options, which a replay there must allow.
+std::shared_ptr<kernels::cuda::DeviceRuntime> runtime_of(const ExecutorOptions& options) {
+  std::shared_ptr<kernels::cuda::DeviceRuntime> runtime = open_device(options.device);
+  if (!runtime) return runtime;
+  const auto refuse = [&](const char* what) {
+    throw UsageError(fmt::format("{} and device '{}' exclude each other: a replay on the CPU has it", what, options.device));
+  };
+  if (options.pool) refuse("a pool of executors");
+  if (settings().poison) refuse("TAPEDECK_POISON");
+  if (settings().check_nan) refuse("TAPEDECK_CHECK_NAN");
+  return runtime;
+}
+
 int checked_threads(const ExecutorOptions& options) {
-  if (options.device == "cuda") {
-    const kernels::cuda::CudaStatus& status = kernels::cuda::cuda_status();
-    throw DeviceError(status.available ? "CUDA replay is not part of this version" : status.reason);
-  }
-  if (options.device != "cpu") throw UsageError("no device '" + options.device + "' (devices: cpu, cuda)");
   if (options.threads < 0)
     throw UsageError(fmt::format("{} threads asked for; 0 means as many as eager ops use", options.threads));
   return options.threads;
@@ -62,11 +70,12 @@ Executor::Impl::Impl(Plan p, const ExecutorOptions& o, Shared shared)
     : Member(std::move(shared.memory), std::move(shared.family)),
       plan(checked(std::move(p))),
       options(o),
+      runtime(runtime_of(options)),
       buffers(plan, *this),
       inputs(plan),
       states(plan, *this, options.state),
       kept(plan, *this, inputs, states),
-      program(plan, buffers.table()),
+      program(plan, buffers.table(), runtime.get()),
       walk(plan, program, checked_threads(options)),
       observed(plan, program, walk, buffers, kept, memory->poison, settings().check_nan),
       progress(plan, *this),
@@ -97,7 +106,12 @@ Executor::Impl::Impl(Plan p, const Impl& parent, bool allow_up_sizing)
 void Executor::Impl::finish() {
   buffers.fill_constants();
   const replay::BufferTable& table = buffers.table();
-  for (std::int32_t c = 0; c < table.chunks.count(); ++c) chunks.push_back(table.chunks.bytes(c));
+  if (runtime) {  // the arena is there, and none on the host
+    device = std::make_unique<replay::DeviceStep>(runtime, plan, *this, buffers, program, options.cuda_graphs, options.threads);
+    buffers.read_from(device.get());
+    runner.run_on(device.get());
+  }
+  for (std::int32_t c = 0; !device && c < table.chunks.count(); ++c) chunks.push_back(table.chunks.bytes(c));
   peak_bytes = plan.peak_bytes;
   for (ValueId v : plan.graph.outputs) returns_state |= plan.values[v].where == Where::state;
   memory->join(*this);
@@ -120,7 +134,14 @@ void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
   if (in_step) partial.check_unread(slot);
   results.keep_those_in(b);
   buffers.write(b, value);
+  if (device) device->input_changed(slot);
   inputs.mark_set(slot, in_step);
+}
+
+void Executor::Impl::refuse_on_device(const char* what) const {
+  if (device)
+    throw UsageError(
+        fmt::format("{}: a replay on device '{}' runs whole steps only; do this on the CPU", what, options.device));
 }
 
 // ---- the public face ----
@@ -135,7 +156,14 @@ Executor::Executor(Executor&&) noexcept = default;
 const Plan& Executor::plan() const { return impl_->plan; }
 std::vector<std::string> Executor::state_names() const { return impl_->states.names(); }
 std::vector<std::string> Executor::input_names() const { return impl_->inputs.names(); }
-std::int64_t Executor::observed_peak_bytes() const { return impl_->memory->count.stats().peak_bytes; }
+std::int64_t Executor::observed_peak_bytes() const {
+  return impl_->device ? impl_->device->counters().allocated_bytes : impl_->memory->count.stats().peak_bytes;
+}
+
+DeviceCounters Executor::device_counters() const {
+  const Busy busy(*impl_->memory, "device_counters", impl_->name);
+  return impl_->device ? impl_->device->counters() : DeviceCounters();
+}
 
 void Executor::set_input(const std::string& name, const Tensor& value) {
   const std::vector<std::string>&inputs = impl_->inputs.names(), &outputs = impl_->results.names();
@@ -161,6 +189,7 @@ void Executor::set_state(const std::string& name, const Tensor& value) {
   impl_->states.check(slot, value);
   impl_->runner.refuse_mid_step("set_state");
   impl_->states.set(slot, value);
+  if (impl_->device) impl_->device->state_changed(slot);
 }
 
 void Executor::bind_state(const std::string& name, const Tensor& value) {
@@ -169,6 +198,7 @@ void Executor::bind_state(const std::string& name, const Tensor& value) {
   impl_->states.check_bindable(slot, value);
   impl_->runner.refuse_mid_step("bind_state");
   impl_->states.bind(slot, value);
+  if (impl_->device) impl_->device->state_changed(slot);
 }
 
 Tensor Executor::state(const std::string& name) const {
@@ -197,17 +227,20 @@ void Executor::run(const RunOptions& options) {
 
 void Executor::run(Phase phase, const RunOptions& options) {
   const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->refuse_on_device("run of a phase");
   impl_->partial.run_phase(phase, options);
 }
 
 std::int32_t Executor::step(std::int32_t n) {
   const Busy busy(*impl_->memory, "step", impl_->name);
+  impl_->refuse_on_device("step");
   if (n < 0) throw UsageError(fmt::format("step: {} nodes", n));
   return impl_->partial.run_nodes(n);
 }
 
 std::int32_t Executor::run_to(const std::string& value) {
   const Busy busy(*impl_->memory, "run_to", impl_->name);
+  impl_->refuse_on_device("run_to");
   const NodeId node = impl_->plan.graph.values[impl_->results.find_value(value)].node;
   if (node == kNone) throw UsageError(fmt::format("run_to: no node makes '{}'", value));
   if (impl_->progress.under_way() && impl_->progress.has_run(node))
@@ -217,6 +250,7 @@ std::int32_t Executor::run_to(const std::string& value) {
 
 void Executor::resume(const RunOptions& options) {
   const Busy busy(*impl_->memory, "resume", impl_->name);
+  impl_->refuse_on_device("resume");
   impl_->partial.resume(options);
 }
 
@@ -237,6 +271,7 @@ Tensor Executor::value(const std::string& name) const {
 
 void Executor::keep_steps(bool keep) {
   const Busy busy(*impl_->memory, "keep_steps", impl_->name);
+  impl_->refuse_on_device("keep_steps");
   impl_->runner.refuse_mid_step("keep_steps");
   impl_->kept.keep(keep);
 }
@@ -248,23 +283,27 @@ std::int64_t Executor::kept_bytes() const {
 
 Stop Executor::run_until(const Breakpoints& breakpoints) {
   const Busy busy(*impl_->memory, "run_until", impl_->name);
+  impl_->refuse_on_device("run_until");
   return impl_->partial.run_until(breakpoints);
 }
 
 std::int32_t Executor::back(std::int32_t n) {
   const Busy busy(*impl_->memory, "back", impl_->name);
+  impl_->refuse_on_device("back");
   if (n < 0) throw UsageError(fmt::format("back: {} nodes", n));
   return impl_->partial.back(n);
 }
 
 Inspected Executor::inspect(const std::string& name) const {
   const Busy busy(*impl_->memory, "inspect", impl_->name);
+  impl_->refuse_on_device("inspect");
   const kernels::OneThreadScope alone(impl_->options.threads == 1);
   return impl_->inspector.inspect(impl_->results.find_value(name));
 }
 
 Inspected Executor::inspect(ValueId value) const {
   const Busy busy(*impl_->memory, "inspect", impl_->name);
+  impl_->refuse_on_device("inspect");
   if (value < 0 || value >= impl_->plan.graph.value_count())
     throw UsageError(fmt::format("inspect: the plan's graph has no value {}", value));
   const kernels::OneThreadScope alone(impl_->options.threads == 1);
@@ -273,6 +312,7 @@ Inspected Executor::inspect(ValueId value) const {
 
 std::int32_t Executor::monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {
   const Busy busy(*impl_->memory, "monitor", impl_->name);
+  impl_->refuse_on_device("monitor");
   return impl_->observed.add_monitor(pattern, std::move(fn), options);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/replay/device/device_counters.h>
 #include <tapedeck/capture/replay/run_options.h>
 #include <tapedeck/capture/replay/time_travel.h>
 #include <tapedeck/engine/eager/tensor.h>
@@ -27,10 +28,11 @@ enum class StateSharing : std::uint8_t {
 
 struct ExecutorOptions {
   int threads = 0;                             // 1 = serial walk; 0 = thread_count(), as eager ops (engine/eager/threads.h)
-  std::string device = "cpu";                  // "cuda": DeviceError unless built in and present
+  std::string device = "cpu";                  // or "cuda", "cuda:1": DeviceError unless built in and present
   std::shared_ptr<ReplayPool> pool = nullptr;  // one arena and one set of state for several executors (replay_pool.h)
   std::string name = {};                       // in messages and in the tables of a pool; empty: the name of the graph
   StateSharing state = StateSharing::by_name;
+  CudaGraphs cuda_graphs = CudaGraphs::automatic;  // read on a device only
 };
 
 struct DimTable;
@@ -43,10 +45,12 @@ struct ReshapeOptions {
                                    // a size that inference cannot know is an error
 };
 
-// Owns the arena, and copies of inputs, constants, results and state that is not bound to a tensor. In a pool the arena and the
-// state are shared with the other members. Not thread safe: a second run() while one is under way is refused with an
-// ExecutionError. A step that fails after it has written state tears the state values that the graph updates: no executor that
-// has these values runs until they are set again.
+// Owns the arena, and copies of inputs, constants, results and state that is not bound to a tensor. On a device all of these
+// are there, and beside them lie copies on the host of all but the arena; a step is always a whole one, so the calls for steps
+// in parts, time travel, monitors and reshape() are UsageErrors. In a pool the arena and the state are shared with the other
+// members. Not thread safe: a second run() while one is under way is refused with an ExecutionError. A step that fails after it
+// has written state tears the state values that the graph updates: no executor that has these values runs until they are set
+// again.
 class Executor {
  public:
   explicit Executor(Plan plan, const ExecutorOptions& options = {});
@@ -155,7 +159,9 @@ class Executor {
 
   // The most bytes that the replay held at once, counted by its allocator: equals plan().peak_bytes. In a family or a pool: the
   // bytes of all members. Copies of outputs and state belong to the caller and are not counted.
+  // On a device: the bytes that are allocated there, which equal planned_device_bytes() (device/device_schedule.h).
   std::int64_t observed_peak_bytes() const;
+  DeviceCounters device_counters() const;  // zeros on the CPU
 
  private:
   struct Impl;

@@ -1,6 +1,7 @@
 // The components of an Executor. A component owns its fields and refers to components above it.
 #pragma once
 
+#include <tapedeck/capture/replay/device/device_step.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/input_slots.h>
 #include <tapedeck/capture/replay/inspector.h>
@@ -34,9 +35,11 @@ struct Executor::Impl final : replay::Member {
   const std::vector<std::shared_ptr<Buffer>>& own_buffers() const override { return buffers.own(); }
 
   void set_input(std::int32_t slot, const Tensor& value);
+  void refuse_on_device(const char* what) const;  // UsageError: `what` needs a replay on the CPU
 
   const Plan plan;
   const ExecutorOptions options;
+  const std::shared_ptr<kernels::cuda::DeviceRuntime> runtime;  // of the device; null: the CPU
   replay::Buffers buffers;
   replay::InputSlots inputs;
   replay::StateSlots states;
@@ -50,6 +53,7 @@ struct Executor::Impl final : replay::Member {
   replay::StepRunner runner;
   replay::PartialStep partial;
   replay::Inspector inspector;
+  std::unique_ptr<replay::DeviceStep> device;  // null: the CPU
 
  private:
   struct Shared {

@@ -117,6 +117,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
 
 Executor Executor::reshape(Plan plan, const ReshapeOptions& options) const {
   const replay::Busy busy(*impl_->memory, "reshape", impl_->name);
+  impl_->refuse_on_device("reshape");
   const Graph &g = impl_->plan.graph, &to = plan.graph;
   const auto names = [](const Graph& graph) {
     std::vector<std::string> all;

@@ -89,6 +89,7 @@ Tensor StateSlots::read(std::int32_t slot, const Buffers& buffers) const {
   if (!mine.set && !mine.torn) throw ExecutionError(fmt::format("state '{}' was never set", names()[slot]));
   const Type& type = plan_.graph.values[plan_.graph.n_inputs + slot].type;
   if (type.bytes() == 0) return empty(type);
+  buffers.fetch(buffers.table().state(slot));
   return from_bytes(type, buffers.address(buffers.table().state(slot)));
 }
 

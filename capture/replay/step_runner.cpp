@@ -12,6 +12,10 @@
 
 namespace tapedeck::replay {
 
+namespace {
+constexpr const char* kTorn = "; state had been written already, so it must be set again before the next run";
+}  // namespace
+
 StepRunner::StepRunner(const Plan& plan, Member& member, Buffers& buffers, InputSlots& inputs, StateSlots& states,
                        KeptStep& kept, Program& program, SegmentWalk& walk, ObservedRun& observed, StepProgress& progress,
                        Results& results)
@@ -31,12 +35,30 @@ void StepRunner::run(const RunOptions* options) {
   if (progress_.under_way())
     throw ExecutionError(
         fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", progress_.due()));
+  if (device_) return run_on_device(options);
   start(true, false);
   const bool observed = walk(options, {});
+  end_step();
+  if (observed) observed_.tell_end(true);
+}
+
+void StepRunner::end_step() {
   progress_.set_complete(true);
   member_.family->finished = true;
   states_.note_versions();
-  if (observed) observed_.tell_end(true);
+}
+
+// A step on a device is one piece of work, so only its start heeds `cancel`.
+void StepRunner::run_on_device(const RunOptions* options) {
+  if (options && options->cancel && options->cancel->load())
+    throw Cancelled("the run was cancelled; no state has been written");
+  start(true, false);
+  const DeviceOutcome outcome = device_->run(options ? options->timeline : nullptr);
+  if (outcome.wrote_state) states_.note_writes(walk_);
+  device_->note_versions();
+  if (outcome.failed()) fail_on_device(outcome);
+  end_step();
+  if (options && options->progress) options->progress(1);
 }
 
 // ---- before ----
@@ -61,8 +83,8 @@ void StepRunner::start(bool inputs, bool in_parts) {
   Memory& memory = *member_.memory;
   check_ready(inputs);
   memory.claim(member_);
-  const std::vector<void*>& blocks = memory.settle_arena();
-  buffers_.follow_arena(blocks);
+  const std::vector<void*>& blocks = memory.settle_arena();  // on a device none of the plan
+  if (!device_) buffers_.follow_arena(blocks);
   states_.follow(buffers_);
   memory.arena_user = &member_;
   memory.arena_user_name = member_.name;
@@ -74,7 +96,7 @@ void StepRunner::start(bool inputs, bool in_parts) {
   states_.begin_writing();
   kept_.begin_step(in_parts);
   if (progress_.prepared()) walk_.forget_stops();  // another executor may have ended a step in parts
-  buffers_.resolve(program_);
+  if (!device_) buffers_.resolve(program_);
   results_.begin_step();
 }
 
@@ -129,11 +151,18 @@ void StepRunner::fail(bool stopped) {
   const Fault fault = walk_.take_fault();
   member_.memory->step_of = &member_;
   member_.memory->step_wrote = walk_.wrote_state();
-  const bool torn = drop();
-  const std::string end = torn ? "; state had been written already, so it must be set again before the next run" : "";
+  const std::string end = drop() ? kTorn : "";
   if (observed_.damaged()) throw ExecutionError(observed_.take_damage() + end);
   if (stopped) observed_.tell_end(false);
   throw_fault(plan_.graph, fault, end);
+}
+
+void StepRunner::fail_on_device(const DeviceOutcome& outcome) {
+  member_.memory->step_of = &member_;
+  member_.memory->step_wrote = outcome.wrote_state;
+  const std::string end = drop() ? kTorn : "";
+  if (outcome.fault.node == kNone) throw ExecutionError(outcome.error + end);
+  throw_fault(plan_.graph, outcome.fault, end);
 }
 
 }  // namespace tapedeck::replay

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/replay/device/device_step.h>
 #include <tapedeck/capture/replay/input_slots.h>
 #include <tapedeck/capture/replay/kept_step.h>
 #include <tapedeck/capture/replay/memory/buffers.h>
@@ -21,6 +22,8 @@ class StepRunner {
   // REQUIRES: all that is passed by reference outlives this.
   StepRunner(const Plan& plan, Member& member, Buffers& buffers, InputSlots& inputs, StateSlots& states, KeptStep& kept,
              Program& program, SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, Results& results);
+
+  void run_on(DeviceStep* device) { device_ = device; }  // from now on; REQUIRES: it outlives this
 
   void run(const RunOptions* options);  // a whole step; `options` may be null
   // Ends the step under way, if there is one. If it had written state, a kept step gives that state back; else the state is
@@ -42,6 +45,9 @@ class StepRunner {
  private:
   bool failed() const { return walk_.failed() || observed_.damaged(); }
   [[noreturn]] void fail(bool stopped);
+  void run_on_device(const RunOptions* options);
+  [[noreturn]] void fail_on_device(const DeviceOutcome& outcome);
+  void end_step();
 
   const Plan& plan_;
   Member& member_;
@@ -54,6 +60,7 @@ class StepRunner {
   ObservedRun& observed_;
   StepProgress& progress_;
   Results& results_;
+  DeviceStep* device_ = nullptr;  // null: the CPU
 };
 
 }  // namespace tapedeck::replay

@@ -1,5 +1,6 @@
 // Checks the results of eager ops for NaN and infinity (TAPEDECK_CHECK_NAN), and lists the ops that run (TAPEDECK_DEBUG).
 #include <tapedeck/engine/eager/dispatch_parts.h>
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/core_ops.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 namespace tapedeck {
 
@@ -20,11 +22,16 @@ std::vector<double> elements(const TensorImpl& t, Site site) {
   const CastAttrs attrs{DType::f64};
   const Type type{DType::f64, t.shape};
   TensorImpl* in[1] = {const_cast<TensorImpl*>(&t)};
-  TensorImpl* out[1] = {detail::new_impl(type, detail::new_storage(type.bytes()))};
+  TensorImpl* out[1] = {detail::new_impl(type, detail::new_storage(type.bytes(), t.storage->device))};
   const Tensor owner(out[0]);
   run_kernel(ops::cast, in, 1, &attrs, out, 1, site);
-  const auto* first = static_cast<const double*>(out[0]->data());
-  return {first, first + t.shape.numel()};
+  const auto bytes = static_cast<std::size_t>(type.bytes());
+  std::vector<double> values(static_cast<std::size_t>(t.shape.numel()));
+  if (EagerDevice* const device = out[0]->storage->device)
+    device->read(values.data(), out[0]->resident_data(), bytes);
+  else if (bytes > 0)
+    std::memcpy(values.data(), out[0]->resident_data(), bytes);
+  return values;
 }
 
 std::string types_of(const Call& c) {

@@ -5,6 +5,7 @@
 //
 // If the op had the same types and attributes in its last call on this thread, the call takes no lock. After the first steps
 // have filled the free lists, it makes no system allocation either.
+#include <tapedeck/engine/eager/device_call.h>
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/eager_profile.h>
@@ -115,10 +116,6 @@ void infer(Call& c, std::span<const Type> declared) {
   c.n_out = s.n_outputs;
 }
 
-namespace {
-
-// Makes the view of an operand that the kernel gets. For an elementwise op the operand is broadcast. For a matrix product its
-// leading dimensions are broadcast.
 void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* view) {
   if (op.is(kElementwise) && t.shape != *out) return detail::fill_view_expanded(t, *out, view);
   if (op.is(kMatrixStrides) && t.shape.rank >= 2) {
@@ -129,16 +126,22 @@ void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* vie
   detail::fill_view(t, view);
 }
 
-}  // namespace
-
 namespace {
 bool any_half(TensorImpl* const* t, int n) {
   return std::any_of(t, t + n, [](const TensorImpl* x) { return kernels::is_half(x->dtype); });
 }
 }  // namespace
 
+namespace {
+bool any_on_device(TensorImpl* const* t, int n) {
+  return std::any_of(t, t + n, [](const TensorImpl* x) { return x->storage->device != nullptr; });
+}
+}  // namespace
+
 // Runs the kernel into `out`. REQUIRES: the kernel takes the strides of the operands, and all tensors are resident.
 void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
+  if (any_on_device(in, n) || any_on_device(out, n_out)) [[unlikely]]
+    return run_on_device(op, in, n, attrs, out, n_out, site);
   alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // not initialised: the views are filled in below
   std::vector<View> many;
   View* views = reinterpret_cast<View*>(few);
@@ -186,7 +189,7 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
 // decides about such copies itself.
 TensorImpl* dense_copy(const TensorImpl& t, Site site) {
   const detail::ResidentTensors resident(t);
-  const Tensor dense(detail::new_impl(t.type(), detail::new_storage(t.type().bytes())));
+  const Tensor dense(detail::new_impl(t.type(), detail::new_storage(t.type().bytes(), t.storage->device)));
   TensorImpl* in[1] = {const_cast<TensorImpl*>(&t)};
   TensorImpl* out[1] = {dense.impl()};
   run_kernel(ops::copy, in, 1, nullptr, out, 1, site);
@@ -257,6 +260,15 @@ namespace {
   report_op(c.op, {out, static_cast<std::size_t>(c.n_out)}, c.site, false);
 }
 
+// A call that runs on a device, or copies to one. Captures record programs of the host: a plan may be replayed on any device.
+[[gnu::cold, gnu::noinline]] void check_device_call(const Call& c) {
+  if (thread_state().tape->capturing)
+    throw DeviceError(error_text(c.op.name,
+                                 "a capture records tensors of the host; record there, and replay the plan on the device "
+                                 "(ExecutorOptions::device)",
+                                 c.site));
+}
+
 // Allocates and computes the results. The caller owns them; if this throws, there are none.
 void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
@@ -271,12 +283,17 @@ void compute(Call& c, TensorImpl** out) {
       return;
     }
     const detail::ResidentTensors operands(abstract ? std::span<TensorImpl* const>() : in);
+    EagerDevice* const device = abstract ? nullptr : device_of_call(c.op, c.in, c.n, c.attrs);
+    if (device) [[unlikely]]
+      check_device_call(c);
     for (; made < c.n_out; ++made)
-      out[made] = detail::new_impl(c.out_types[made], abstract ? nullptr : detail::new_storage(c.out_types[made].bytes()));
+      out[made] =
+          detail::new_impl(c.out_types[made], abstract ? nullptr : detail::new_storage(c.out_types[made].bytes(), device));
     if (abstract) return;
     run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
     if (settings().watches_results()) watch_results(c, out);
-    if (detail::calls_are_logged()) detail::log_call(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, c.site);
+    if (!device && detail::calls_are_logged())
+      detail::log_call(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, c.site);
     if (op_observer()) [[unlikely]]
       report_results(c, out);
   } catch (...) {

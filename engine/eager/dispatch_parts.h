@@ -32,6 +32,9 @@ void run_kernel(const Op& op, detail::TensorImpl* const* in, int n, const void* 
                 int n_out, Site site);
 void run_with_layouts(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs, detail::TensorImpl* const* out,
                       int n_out, Site site);
+// The view of an operand that the kernel gets; `out` is the shape of the first result, or null. For an elementwise op the
+// operand is broadcast. For a matrix product its leading dimensions are broadcast.
+void operand_view(const Op& op, const detail::TensorImpl& t, const Shape* out, View* view);
 detail::TensorImpl* dense_copy(const detail::TensorImpl& t, Site site);
 // A bit for each operand that needs a gradient. Bit 31 stands for operand 31 and all after it.
 std::uint32_t need_of(const Call& c, const Recorder& tape);

@@ -1,6 +1,8 @@
 // Keeps the bytes of the blocks of the log, and runs logged calls again.
 #include <tapedeck/engine/eager/eviction.h>
 
+#include <tapedeck/engine/eager/eager_device.h>
+
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/draw_path.h>
 #include <tapedeck/engine/eager/session.h>
@@ -307,6 +309,9 @@ void* bytes_to_write(TensorImpl& t, Site site) {
 }
 
 void* exposed_bytes(Storage& s, const char* reader, Site site) {
+  if (s.device)
+    throw DeviceError(error_text(
+        reader, fmt::format("the bytes of this tensor are on {}; copy it with to_device(x, \"cpu\")", s.device->name()), site));
   locked(reader, site, [&](LoggedMemory& memory) {
     if (s.block == kNone) return;
     memory.log.read(s.block);

@@ -51,7 +51,8 @@ void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
   std::vector<TensorImpl*> made = out;
   for (std::size_t k = 0; k < made.size(); ++k)
     if (TensorImpl*& t = made[k]; !writes_strides(c.op, static_cast<int>(k), t->shape, t->strides))
-      t = owned.emplace_back(Tensor(detail::new_impl(t->type(), detail::new_storage(t->type().bytes())))).impl();
+      t = owned.emplace_back(Tensor(detail::new_impl(t->type(), detail::new_storage(t->type().bytes(), t->storage->device))))
+              .impl();
   run_with_layouts(c.op, in.data(), c.n, c.attrs, made.data(), static_cast<int>(made.size()), c.site);
   if (settings().watches_results()) watch_results(c, made.data());
   for (std::size_t k = 0; k < out.size(); ++k)

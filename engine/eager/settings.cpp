@@ -53,6 +53,7 @@ Settings settings_from_environment() {
   s.check_nan = number("TAPEDECK_CHECK_NAN", 1) != 0;
   s.check_plans = number("TAPEDECK_CHECK_PLANS", 1) != 0;
   s.poison = number("TAPEDECK_POISON", 2);
+  s.sync = number("TAPEDECK_SYNC", 1) != 0;
   s.threads = number_of_threads();
   s.calibration = variable("TAPEDECK_CALIBRATION");
   s.dump = variable("TAPEDECK_DUMP");
@@ -117,6 +118,9 @@ const std::vector<SettingDoc>& setting_docs() {
       {"TAPEDECK_SAVE_STEP", "a .tape file", "none",
        "the program of each `CapturedStep` that recorded is saved there when the step is destroyed; `tapedeck run --view` sets "
        "it"},
+      {"TAPEDECK_SYNC", "0, 1", "0",
+       "replays on a device call kernel after kernel and wait after each, so that an error names its op and call; no CUDA "
+       "graphs"},
       {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
       {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
       {"TAPEDECK_TF32", "0, 1", "0", "1: f32 products of cuBLASLt round their operands to TF32, which is faster"},

@@ -14,6 +14,7 @@ struct Settings {
   bool check_nan = false;                    // TAPEDECK_CHECK_NAN
   bool check_plans = false;                  // TAPEDECK_CHECK_PLANS
   int poison = 0;                            // TAPEDECK_POISON
+  bool sync = false;                         // TAPEDECK_SYNC
   int threads = 0;                           // TAPEDECK_THREADS; 0: the cores that this process may use
   std::string dump;                          // TAPEDECK_DUMP: the folder where graphs are written
   std::string calibration;                   // TAPEDECK_CALIBRATION: a file, or "off"

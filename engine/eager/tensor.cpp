@@ -6,6 +6,7 @@
 //
 // Objects come from free lists (object_pool.h), bytes from the allocator.
 #include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/host_reads.h>
 #include <tapedeck/engine/eager/marked_extra.h>
@@ -24,11 +25,11 @@
 namespace tapedeck {
 namespace detail {
 
-Storage* new_storage(std::int64_t bytes) {
+Storage* new_storage(std::int64_t bytes, EagerDevice* device) {
   void* place = Pool<Storage>::take();
   void* data = nullptr;
   try {
-    data = Allocator::host().allocate(bytes);
+    data = device ? device->allocate(bytes) : Allocator::host().allocate(bytes);
   } catch (...) {
     Pool<Storage>::give(place);
     throw;
@@ -36,6 +37,7 @@ Storage* new_storage(std::int64_t bytes) {
   auto* s = new (place) Storage;
   s->data = data;
   s->bytes = bytes;
+  s->device = device;
   return s;
 }
 
@@ -44,7 +46,10 @@ void retain(Storage* s) noexcept { s->refs.fetch_add(1, std::memory_order_relaxe
 void release(Storage* s) noexcept {
   if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (s->block != kNone) let_go(s);
-  Allocator::host().release(s->data, s->bytes);
+  if (s->device)
+    s->device->release(s->data, s->bytes);
+  else
+    Allocator::host().release(s->data, s->bytes);
   s->~Storage();
   Pool<Storage>::give(s);
 }
@@ -87,7 +92,8 @@ TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t of
 }
 
 TensorImpl* new_dense(const Type& type) {
-  return new_impl(type, thread_state().abstract ? nullptr : new_storage(type.bytes()));
+  const ThreadState& state = thread_state();
+  return new_impl(type, state.abstract ? nullptr : new_storage(type.bytes(), state.device));
 }
 
 void retain(TensorImpl* t) noexcept { t->refs.fetch_add(1, std::memory_order_relaxed); }
@@ -207,7 +213,8 @@ std::int64_t Tensor::size(int dim) const {
 
 const void* Tensor::data() const {
   refuse_host_read(need(impl_, "data"), "data");
-  if (impl_->storage->block != kNone) return impl_->place_in(detail::exposed_bytes(*impl_->storage, "data", {}));
+  if (impl_->storage->block != kNone || impl_->storage->device)
+    return impl_->place_in(detail::exposed_bytes(*impl_->storage, "data", {}));
   return impl_->resident_data();
 }
 
@@ -219,6 +226,7 @@ void* Tensor::mutable_data(Site site) {
         *state->tape,
         error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
   refuse_host_read(*impl_, "mutable_data", site);
+  if (impl_->storage->device) detail::exposed_bytes(*impl_->storage, "mutable_data", site);
   detail::before_write(*impl_->storage, "mutable_data", site);
   ++impl_->storage->version;
   impl_->storage->written_at = site;
@@ -260,7 +268,12 @@ double exact_item(std::int64_t value, Site site) {
 double Tensor::item(Site site) const {
   require_one(site);
   const detail::ResidentTensors resident(*impl_, "item", site);
+  std::uint64_t element = 0;
   const void* p = impl_->resident_data();
+  if (EagerDevice* const device = impl_->storage->device) {
+    device->read(&element, p, dtype_size(impl_->dtype));
+    p = &element;
+  }
   switch (impl_->dtype) {
     case DType::f32:
       return *static_cast<const float*>(p);
@@ -291,6 +304,7 @@ void Tensor::copy_to(void* dst, std::size_t bytes, std::size_t element_size) con
   const NoGrad no_grad;
   const Tensor d = dense() ? *this : copy(*this);
   const detail::ResidentTensors resident(*d.impl_, "to_vector");
+  if (EagerDevice* const device = d.impl_->storage->device) return device->read(dst, d.impl_->resident_data(), bytes);
   std::memcpy(dst, d.impl_->resident_data(), bytes);
 }
 
@@ -472,19 +486,26 @@ Tensor integer_scalar(std::int64_t value, DType dtype) {
 
 Tensor abstract_tensor(const Type& type) { return Tensor(detail::new_impl(type, nullptr)); }
 
-// The bytes of a resident tensor, for the host. Throws like data().
-static const void* host_bytes(const Tensor& t) {
+// The tensor, or a copy of it in the memory of the host. Throws like data().
+static Tensor on_host_memory(const Tensor& t) {
   refuse_host_read(*t.impl(), "data");
-  return t.impl()->resident_data();
+  EagerDevice* const device = t.impl()->storage->device;
+  if (!device) return t;
+  const Tensor dense = t.dense() ? t : copy(t);
+  detail::Storage* const bytes = detail::new_storage(t.bytes());
+  const Tensor host(detail::new_impl(t.type(), bytes));
+  if (t.bytes() > 0) device->read(bytes->data, dense.impl()->resident_data(), static_cast<std::size_t>(t.bytes()));
+  return host;
 }
 
 bool bit_equal(const Tensor& a, const Tensor& b) {
   if (a.type() != b.type()) return false;
   const NoGrad no_grad;
-  const Tensor x = a.dense() ? a : copy(a), y = b.dense() ? b : copy(b);
+  const Tensor x = on_host_memory(a.dense() ? a : copy(a)), y = on_host_memory(b.dense() ? b : copy(b));
   detail::TensorImpl* const both[2] = {x.impl(), y.impl()};
   const detail::ResidentTensors resident(both, "bit_equal");
-  return a.bytes() == 0 || std::memcmp(host_bytes(x), host_bytes(y), static_cast<std::size_t>(a.bytes())) == 0;
+  return a.bytes() == 0 ||
+         std::memcmp(x.impl()->resident_data(), y.impl()->resident_data(), static_cast<std::size_t>(a.bytes())) == 0;
 }
 
 }  // namespace tapedeck

@@ -9,6 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+namespace tapedeck {
+class EagerDevice;
+}
+
 namespace tapedeck::detail {
 
 // Bytes that views share. `version` counts writes in place, and `written_at` is the place of the last write.
@@ -17,6 +21,7 @@ struct Storage {
   std::uint32_t version = 0;
   void* data = nullptr;
   std::int64_t bytes = 0;
+  EagerDevice* device = nullptr;  // has the bytes; null: they are in the memory of the host
   Site written_at;
   bool handed_out = false;                 // mutable_data() gave its address to the user, who may keep it and write at any time
   std::atomic<std::int32_t> replays{0};    // replays that are bound to it; they write it without a call of an op
@@ -27,7 +32,8 @@ struct Storage {
   bool known_zeros() const { return zeros_version == version && !handed_out; }
 };
 
-// The address of the storage's bytes, for code that may keep the address: evicted bytes are computed again, and stay.
+// The address of the storage's bytes, for code of the host that may keep the address: evicted bytes are computed again, and
+// stay. Throws DeviceError if the bytes are on another device.
 void* exposed_bytes(Storage& s);
 
 // The data that only a few tensors have.
@@ -64,7 +70,10 @@ struct TensorImpl {
   Shape shape;
   std::int64_t strides[kMaxRank];
 
-  void* data() const { return storage ? place_in(storage->block == kNone ? storage->data : exposed_bytes(*storage)) : nullptr; }
+  void* data() const {
+    if (!storage) return nullptr;
+    return place_in(storage->block == kNone && !storage->device ? storage->data : exposed_bytes(*storage));
+  }
   // For a moment in which the bytes are known to be resident (ResidentTensors in eviction.h).
   void* resident_data() const { return storage ? place_in(storage->data) : nullptr; }
   void* place_in(void* bytes) const {
@@ -73,7 +82,7 @@ struct TensorImpl {
   Type type() const { return {dtype, shape}; }
 };
 
-Storage* new_storage(std::int64_t bytes);  // with one reference
+Storage* new_storage(std::int64_t bytes, EagerDevice* device = nullptr);  // with one reference
 void retain(Storage* s) noexcept;
 void release(Storage* s) noexcept;
 

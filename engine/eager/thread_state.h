@@ -13,6 +13,7 @@
 
 namespace tapedeck {
 
+class EagerDevice;
 class Recorder;
 struct VjpCalls;
 
@@ -30,6 +31,7 @@ struct ThreadState {
   bool abstract = false;
   bool autocast = false;  // kLowPrecision ops get operands of autocast_dtype, kFullPrecision ops get f32
   DType autocast_dtype = DType::bf16;
+  EagerDevice* device = nullptr;  // makes the results of ops that have no operands and of draws; null: the host
   Phase phase = Phase::forward;
   NodeId twin = kNone;  // the forward node whose vjp is running
   Name path;

@@ -362,6 +362,20 @@ void BackwardWalk::offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp)
   }
 }
 
+namespace {
+
+// The device that has the bytes of a tensor; null: the host, or an abstract tensor.
+EagerDevice* device_of(const Tensor& t) { return t.impl()->storage ? t.impl()->storage->device : nullptr; }
+
+}  // namespace
+
+// The device on which the vjp of a node makes its tensors: that of the gradients which reach it.
+EagerDevice* BackwardWalk::device_of_gradients(const Node& at) const {
+  for (std::int32_t k = 0; k < at.n_outputs; ++k)
+    if (const Tensor& g = grads_[at.first_output + k]; g.defined() && device_of(g)) return device_of(g);
+  return nullptr;
+}
+
 void BackwardWalk::visit(NodeId n) {
   const Node at = node(n);  // a copy, because recording moves the pool
   for (std::int32_t k = 0; k < at.n_outputs; ++k) complete(at.first_output + k);
@@ -390,6 +404,7 @@ void BackwardWalk::visit(NodeId n) {
     ThreadState& state = thread_state();
     Scoped<NodeId> twin(state.twin, n);
     Scoped<Name> path(state.path, at.origin.path);
+    const Scoped<EagerDevice*> on(state.device, device_of_gradients(at));
     if (custom)
       run_custom(CustomBackward(extra->custom), &vjp, n);
     else
@@ -455,6 +470,7 @@ void BackwardWalk::write_leaf(ValueId v) {
 
 void BackwardWalk::add_target(const Tensor& target, const Tensor& head) {
   const ValueId v = tape_.value_of(target.impl(), site_);
+  const Scoped<EagerDevice*> on(thread_state().device, device_of(target));
   targets_.push_back({v, head.defined() ? head : full(target.shape(), 1, target.dtype(), site_)});
 }
 

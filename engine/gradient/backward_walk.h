@@ -50,6 +50,7 @@ class BackwardWalk {
   bool in_question(ValueId v) const { return !only_wanted_ || (static_cast<std::size_t>(v) < wanted_.size() && wanted_[v]); }
   void reach(ValueId v);
   NodeId next_node();
+  EagerDevice* device_of_gradients(const Node& at) const;
   void visit(NodeId n);
   void visit_nodes();
   void visit_outside_values();

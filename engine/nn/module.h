@@ -53,6 +53,10 @@ class Module {
   // Throws UsageError if the dtype is not floating, or if a parameter or buffer is a view of another tensor; CaptureError
   // inside a capture. O(bytes).
   void to(DType dtype, Site site = {__builtin_FILE(), __builtin_LINE()});
+  // Moves all parameters and buffers to a device ("cuda", "cpu"), with the gradients that they have. The rules of to(dtype)
+  // hold, but for dtypes: handles stay, and an optimizer that was made before keeps its moments elsewhere, so it is made after
+  // the move. Throws DeviceError if this machine does not have the device. O(bytes).
+  void to(const std::string& device, Site site = {__builtin_FILE(), __builtin_LINE()});
 
  protected:
   // Both throw UsageError if the module has a parameter or buffer of this name already.

@@ -2,11 +2,13 @@
 // for each parameter and step.
 //
 //       AdamW, parameter fc1.weight:    adamw(fc1.weight, gradient, fc1.weight.m, fc1.weight.v, adamw.steps, lr)  in place
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/gradient/fresh_gradient.h>
 #include <tapedeck/engine/nn/optimizer.h>
+#include <tapedeck/engine/ops/device.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -90,6 +92,7 @@ Tensor moment_of(const Tensor& parameter, const char* suffix) {
   } else {
     const std::vector<unsigned char> zero(static_cast<std::size_t>(parameter.bytes()) + 1);
     m = from_bytes(parameter.type(), zero.data());
+    if (const EagerDevice* const device = parameter.impl()->storage->device) m = to_device(m, device->name()).detach();
   }
   m.name(fmt::format("{}.{}", parameter.name().view(), suffix)).role(Role::moment);
   return m;

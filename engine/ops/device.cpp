@@ -1,25 +1,17 @@
 #include <tapedeck/engine/ops/device.h>
 
+#include <tapedeck/engine/eager/eager_device.h>
+#include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace tapedeck {
 namespace {
-
-// Whether the name is "cpu" or "cuda", alone or with ":" and a number.
-bool is_device_name(std::string_view name) {
-  const std::size_t colon = name.find(':');
-  const std::string_view kind = name.substr(0, colon), number = colon == std::string_view::npos ? "0" : name.substr(colon + 1);
-  const bool digits = !number.empty() && number.size() <= 4 &&
-                      std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return (kind == "cpu" || kind == "cuda") && digits;
-}
 
 void infer_to_device(Infer& f) {
   const auto& a = f.attributes<ToDeviceAttrs>();
@@ -28,23 +20,47 @@ void infer_to_device(Infer& f) {
   infer_same(f);
 }
 
-// Tensors with data lie in the memory of the host, so one that moves to or from a GPU would be copied on the host without a
-// word. A tensor without data moves anywhere: only the node is recorded.
-void require_host(const Arg& x, const std::string& device) {
-  const bool abstract = abstract_mode() || !x.tensor().defined() || x.tensor().abstract();
-  if (abstract || !device.starts_with("cuda") || !is_device_name(device)) return;
-  const kernels::cuda::CudaStatus& status = kernels::cuda::cuda_status();
-  const std::string reason = status.available ? "eager tensors on a GPU are not part of this version" : status.reason;
-  throw DeviceError(error_text("to_device", fmt::format("the device '{}' is not available: {}", device, reason), x.site()));
+// The device of this name; null: the host. Throws DeviceError, which names the call, if this machine does not have it.
+EagerDevice* require_device(const std::string& device, Site site) {
+  try {
+    return find_eager_device(device);
+  } catch (const DeviceError& error) {
+    throw DeviceError(
+        error_text("to_device", fmt::format("the device '{}' is not available: {}", device, error.message()), site));
+  }
 }
 
 }  // namespace
 
 Tensor to_device(const Arg& x, const std::string& device, const std::string& from) {
-  require_host(x, device);
-  require_host(x, from);
-  const ToDeviceAttrs attrs{device, from};
+  const detail::TensorImpl* const t = x.tensor().impl();
+  const bool has_data = t && t->storage && !abstract_mode() && is_device_name(device);
+  if (has_data) require_device(device, x.site());
+  EagerDevice* const there = has_data ? t->storage->device : nullptr;
+  if (has_data && !there && is_device_name(from) && require_device(from, x.site()))
+    throw DeviceError(error_text("to_device", fmt::format("the tensor is on cpu, not on {}", from), x.site()));
+  const ToDeviceAttrs attrs{device, there ? there->name() : from};
   return apply(ops::to_device, {&x.tensor()}, &attrs, x.site());
+}
+
+std::string device_name(const Tensor& x) {
+  if (!x.defined()) throw TypeError("device_name of an undefined tensor");
+  const detail::TensorImpl& t = *x.impl();
+  return t.storage && t.storage->device ? t.storage->device->name() : "cpu";
+}
+
+OnDevice::OnDevice(const std::string& device) : before_(thread_state().device) {
+  thread_state().device = find_eager_device(device);
+}
+OnDevice::~OnDevice() { thread_state().device = before_; }
+
+void synchronize(const std::string& device) {
+  if (EagerDevice* const d = find_eager_device(device)) d->synchronize();
+}
+
+MemoryStats device_memory_stats(const std::string& device) {
+  const EagerDevice* const d = find_eager_device(device);
+  return d ? d->memory() : memory_stats();
 }
 
 }  // namespace tapedeck

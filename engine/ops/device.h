@@ -3,12 +3,15 @@
 #if !defined(TAPEDECK_ENGINE_OPS_DEVICE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_DEVICE_H
 
+#include <tapedeck/engine/eager/memory.h>
 #include <tapedeck/engine/ops/op_block.h>
 #include <tapedeck/kernels/attrs/device.h>
 
 #include <string>
 
 namespace tapedeck TAPEDECK_API {
+
+class EagerDevice;
 
 OP(to_device, {
                   .doc = "the same values in bytes of another device",
@@ -30,10 +33,39 @@ OP(to_device, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- functions for authors ----
 
-// Copies x from the device `from` to `device`. The graph shows both names, and the gradient is copied back. Throws TypeError
-// if a name is not the name of a device. Throws DeviceError if a name is that of a GPU and x has data: eager tensors have their
-// data in the memory of the host.
+// Copies x to `device`: "cpu", "cuda", "cuda:1". The graph shows both names, and the gradient is copied back. A tensor with
+// data says itself where it comes from; `from` is for abstract tensors. Throws TypeError if a name is not the name of a device,
+// and DeviceError if this machine does not have the device, or inside a capture of tensors with data. A copy to the host waits
+// for the ops before it.
 Tensor to_device(const Arg& x, const std::string& device, const std::string& from = "cpu");
+
+// The name of the device that has the bytes of the tensor; "cpu" for an abstract tensor.
+std::string device_name(const Tensor& x);
+
+// While it lives, ops without operands, draws and empty() make their results on the device, on this thread:
+//     const OnDevice gpu("cuda");
+//     const Tensor x = normal({64, 784});
+// Ops with operands run where their operands are: on a device, if one of them is there. All operands must be there, except that
+// small operands of the host (64 bytes: a learning rate, a counter, a random state) go along. Results are computed in the order
+// of the calls, and a call returns before its result is there. What fails on the device is thrown by the next read of a value,
+// or by synchronize(), and names the op and its call site; with TAPEDECK_SYNC=1 every op waits. An op without a kernel on the
+// device runs on the host between two copies, and says so once on stderr.
+class OnDevice {
+ public:
+  explicit OnDevice(
+      const std::string& device);  // throws UsageError for no device name, DeviceError for a device that is not there
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+
+ private:
+  EagerDevice* before_;
+};
+
+// Waits for the ops of all threads on the device. Throws the ExecutionError of the first that has failed.
+void synchronize(const std::string& device);
+
+// The bytes that tensors on the device hold now, and held at most.
+MemoryStats device_memory_stats(const std::string& device);
 #endif
 
 }  // namespace TAPEDECK_API

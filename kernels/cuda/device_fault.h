@@ -4,6 +4,7 @@
 // report.
 #pragma once
 
+#include <tapedeck/kernels/cuda/fault_list.h>
 #include <tapedeck/kernels/cuda/simt.h>
 #include <tapedeck/kernels/kernel.h>
 
@@ -12,17 +13,9 @@
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 
-enum class Fault : std::uint64_t {
-  none = 0,
-  index_out_of_range = 1,
-  label_out_of_range = 2,
-  division_by_zero = 3,
-  not_a_probability = 4,
-  negative_power_of_zero = 5,
-  negative_shift = 6,
-  number_outside_bins = 7,
-  another_count = 8,  // "another number of elements than promised"
-};
+#define TAPEDECK_FAULT(name, text) name,
+enum class Fault : std::uint64_t { none, TAPEDECK_DEVICE_FAULTS(TAPEDECK_FAULT) };
+#undef TAPEDECK_FAULT
 
 // The first report of a call stays; later ones are dropped. Any thread of the device may report.
 TAPEDECK_DEVICE void report_fault(KernelFault* fault, Fault what, std::int64_t value) {

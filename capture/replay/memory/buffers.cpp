@@ -118,6 +118,8 @@ Tensor Buffers::read(ValueId v) const {
   const Type& type = plan_.graph.values[v].type;
   if (type.numel() == 0) return empty(type);
   BufferView from = buffer_view_of(plan_, table_, v);
+  if (device_ && table_.is_chunk(from.buffer)) return device_->read(from, type);
+  fetch(from.buffer);
   from.view.data = static_cast<char*>(address(from.buffer)) + from.offset;
   return copy_of_view(from.view, type);
 }

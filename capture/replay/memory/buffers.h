@@ -17,6 +17,17 @@
 
 namespace tapedeck::replay {
 
+// The bytes of an executor that runs on a device. Its inputs, state and results have copies on the host, which are those of
+// Buffers; the arena has none.
+class DeviceCopies {
+ public:
+  virtual void fetch(BufferId b) = 0;  // brings the copy up to date. REQUIRES: not a chunk of the arena
+  virtual Tensor read(const BufferView& from, const Type& type) = 0;  // a dense copy. REQUIRES: a chunk of the arena
+
+ protected:
+  ~DeviceCopies() = default;
+};
+
 class Buffers {
  public:
   // REQUIRES: `plan` and `member` outlive this.
@@ -30,6 +41,9 @@ class Buffers {
   void share(const Buffers& parent, bool allow_up_sizing);
   // Throws the TypeError that share() throws, for the arena, which the shared memory enlarges by itself.
   void check_arena(bool allow_up_sizing) const;
+
+  // From now on values are read as they are on the device.
+  void read_from(DeviceCopies* device) { device_ = device; }
 
   // Copies the constants of the graph into their buffers.
   void fill_constants();
@@ -48,6 +62,10 @@ class Buffers {
 
   // A dense copy of a value from the bytes that are its own by the plan.
   Tensor read(ValueId v) const;
+  // Before the bytes are read by their address: if they are on a device, they come from there.
+  void fetch(BufferId b) const {
+    if (device_) device_->fetch(b);
+  }
   void* address(BufferId b) const;  // now; of state that may be elsewhere than at the last step
 
  private:
@@ -62,6 +80,7 @@ class Buffers {
   std::vector<std::shared_ptr<Buffer>> own_;
   std::vector<void*> bases_;  // by buffer; the addresses of the arena and of state are as of the last step
   bool moved_ = true;         // some base has changed since the last resolve()
+  DeviceCopies* device_ = nullptr;
 };
 
 }  // namespace tapedeck::replay

@@ -50,4 +50,15 @@ void copy_to_view(const Tensor& from, const View& to) {
     copy_view(dense_view(from, to), to);
 }
 
+Reach reach_of(const View& v) {
+  if (v.numel() == 0) return {};
+  std::int64_t below = 0, above = 0;  // elements
+  for (int d = 0; d < v.rank; ++d) {
+    const std::int64_t last = (v.sizes[d] - 1) * v.strides[d];
+    (last < 0 ? below : above) += last;
+  }
+  const auto item = static_cast<std::int64_t>(dtype_size(v.dtype));
+  return {-below * item, (above - below + 1) * item};
+}
+
 }  // namespace tapedeck::replay

@@ -15,6 +15,8 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/ir/strides.h>
+#include <tapedeck/engine/ops/control.h>
+#include <tapedeck/engine/ops/fused.h>
 #include <tapedeck/kernels/half.h>
 #include <tapedeck/kernels/workspace_alignment.h>
 
@@ -51,13 +53,53 @@ bool broadcasts(const View& v, const Shape& shape, int kept) {
   return true;
 }
 
+// Why a device does not run this op, which it has no kernel for.
+const char* why_on_host(const Op& op) {
+  if (&op == &ops::cond) return "the host chooses the branch";
+  if (&op == &ops::while_loop || &op == &ops::scan || &op == &ops::loop_grad) return "the host runs the passes of loops";
+  if (&op == &ops::fused) return "the device has no kernel for fused nodes";
+  if (op.is(kHostCall)) return "it calls a function of the program";
+  return "the device has no kernel for the op";
+}
+
+// ---- scratch of a device ----
+
+constexpr std::int64_t kScratchAlignment = 256;
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment; }
+
+// The f32 copy of a half-precision operand at this offset of the scratch block, which moves on behind it. It is dense, but a
+// dimension of stride 0 keeps its stride 0.
+BufferView f32_copy(const BufferView& half, BufferId scratch, std::int64_t* offset) {
+  BufferView w = half;
+  w.buffer = scratch;
+  w.offset = *offset;
+  w.view.dtype = DType::f32;
+  std::int64_t items = 1;
+  for (int d = w.view.rank - 1; d >= 0; --d) {
+    const bool repeats = half.view.strides[d] == 0;
+    w.view.strides[d] = repeats ? 0 : items;
+    if (!repeats) items *= w.view.sizes[d];
+  }
+  *offset += half.view.numel() == 0 ? 0 : aligned(items * 4);
+  return w;
+}
+
+// The view with size 1 in every dimension of stride 0, so that a repeated element is converted once.
+BufferView without_repeats(const BufferView& w) {
+  BufferView once = w;
+  for (int d = 0; d < w.view.rank; ++d)
+    if (w.view.strides[d] == 0) once.view.sizes[d] = std::min<std::int64_t>(w.view.sizes[d], 1);
+  return once;
+}
+
 }  // namespace
 
 // Builds a Program node by node.
 class Lowering {
  public:
-  Lowering(const Plan& plan, const BufferTable& buffers, Program& program)
-      : plan_(plan), g_(plan.graph), buffers_(buffers), program_(program) {}
+  Lowering(const Plan& plan, const BufferTable& buffers, Program& program, const kernels::cuda::DeviceKernels* device)
+      : plan_(plan), g_(plan.graph), buffers_(buffers), program_(program), device_(device) {}
 
   void lower(NodeId n) {
     const Node& node = g_.nodes[n];
@@ -129,7 +171,9 @@ class Lowering {
 
   void copy(NodeId n, const BufferView& from, const BufferView& to) {
     static const Op* const op = find_op("copy");
+    if (const KernelEntry* entry = entry_of(*op)) return call_device(n, *entry, nullptr, {from}, {to}, 0);
     add_instruction(n, op->kernels[static_cast<int>(DeviceType::cpu)], nullptr, {from}, {to});
+    mark_on_host(*op);
   }
 
   // Does every operand of a node that only joins lie in its place already, and do the operands cover the result? Then the node
@@ -157,8 +201,62 @@ class Lowering {
     for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
     const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
+    if (const KernelEntry* entry = entry_of(op)) return lower_device_call(n, *entry, in_f32, inputs, outputs);
     add_instruction(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);
     if (in_f32) program_.instructions.back().call.f32_kernel = kernel;
+    mark_on_host(op);
+  }
+
+  // ---- for a device ----
+
+  using KernelEntry = kernels::cuda::KernelEntry;
+
+  const KernelEntry* entry_of(const Op& op) const { return device_ ? device_->kernel(op.name) : nullptr; }
+
+  // The instruction that was added last.
+  void mark_on_host(const Op& op) {
+    if (device_) program_.instructions.back().why_on_host = why_on_host(op);
+  }
+
+  void lower_device_call(NodeId n, const KernelEntry& entry, bool in_f32, const std::vector<BufferView>& inputs,
+                         const std::vector<BufferView>& outputs) {
+    const void* attrs = g_.attributes(g_.nodes[n]);
+    if (entry.native_half || !in_f32) return call_device(n, entry, attrs, inputs, outputs, 0);
+    const KernelEntry* cast = device_->kernel("cast");
+    if (!cast) throw DeviceError(error_text(entry.op, "the device has no kernel to convert its operands to f32", {}));
+    const BufferId scratch = buffers_.count();
+    std::int64_t used = 0;
+    const auto in_scratch = [&](const BufferView& w) {
+      return kernels::is_half(w.view.dtype) ? f32_copy(w, scratch, &used) : w;
+    };
+    std::vector<BufferView> f32_inputs, f32_outputs;
+    for (const BufferView& w : inputs) f32_inputs.push_back(in_scratch(w));
+    for (const BufferView& w : outputs) f32_outputs.push_back(in_scratch(w));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (kernels::is_half(inputs[i].view.dtype))
+        call_device(n, *cast, nullptr, {without_repeats(inputs[i])}, {without_repeats(f32_inputs[i])}, used);
+    call_device(n, entry, attrs, f32_inputs, f32_outputs, used);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (kernels::is_half(outputs[i].view.dtype)) call_device(n, *cast, nullptr, {f32_outputs[i]}, {outputs[i]}, used);
+  }
+
+  // A call whose workspace begins at `offset` of the scratch block.
+  void call_device(NodeId n, const KernelEntry& entry, const void* attrs, const std::vector<BufferView>& inputs,
+                   const std::vector<BufferView>& outputs, std::int64_t offset) {
+    std::vector<View> views;
+    for (const BufferView& w : inputs) views.push_back(w.view);
+    for (const BufferView& w : outputs) views.push_back(w.view);
+    KernelFault fault;
+    KernelCall call;
+    call.inputs = views.data();
+    call.outputs = views.data() + inputs.size();
+    call.n_inputs = static_cast<std::int32_t>(inputs.size());
+    call.n_outputs = static_cast<std::int32_t>(outputs.size());
+    call.attrs = attrs;
+    call.fault = &fault;
+    const std::int64_t bytes = device_->workspace(entry, call);
+    add_instruction(n, entry.kernel, attrs, inputs, outputs, bytes, {buffers_.count(), offset});
+    program_.scratch_bytes = std::max(program_.scratch_bytes, offset + aligned(bytes));
   }
 
   void lower_control(NodeId n) {
@@ -168,6 +266,7 @@ class Lowering {
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
     program_.control.push_back(make_control_runner(plan_, node));
     add_instruction(n, run_control, program_.control.back().get(), inputs, outputs);
+    mark_on_host(*node.op);
   }
 
   // The operand in the form that the op's kernel takes.
@@ -198,7 +297,11 @@ class Lowering {
 
   void add_instruction(NodeId n, Kernel kernel, const void* attrs, const std::vector<BufferView>& inputs,
                        const std::vector<BufferView>& outputs) {
-    const std::int64_t workspace_bytes = checked_workspace(n);
+    add_instruction(n, kernel, attrs, inputs, outputs, checked_workspace(n), buffers_.in_arena(plan_.workspace[n].offset));
+  }
+
+  void add_instruction(NodeId n, Kernel kernel, const void* attrs, const std::vector<BufferView>& inputs,
+                       const std::vector<BufferView>& outputs, std::int64_t workspace_bytes, Address workspace) {
     Instruction instruction;
     instruction.kernel = kernel;
     instruction.node = n;
@@ -208,8 +311,7 @@ class Lowering {
     instruction.call.n_outputs = static_cast<std::int32_t>(outputs.size());
     instruction.call.workspace_bytes = static_cast<std::size_t>(workspace_bytes);
     const auto index = static_cast<std::int32_t>(program_.instructions.size());
-    program_.pending_.push_back(
-        {static_cast<std::int32_t>(program_.views_.size()), buffers_.in_arena(plan_.workspace[n].offset)});
+    program_.pending_.push_back({static_cast<std::int32_t>(program_.views_.size()), workspace});
     program_.instructions.push_back(instruction);
     bool writes_state = false;
     for (const BufferView& w : inputs) add_view(w);
@@ -240,12 +342,13 @@ class Lowering {
   const Graph& g_;
   const BufferTable& buffers_;
   Program& program_;
+  const kernels::cuda::DeviceKernels* device_;  // null: the program is for the CPU
 };
 
 Program::~Program() = default;
 
-Program::Program(const Plan& plan, const BufferTable& buffers) {
-  Lowering lowering(plan, buffers, *this);
+Program::Program(const Plan& plan, const BufferTable& buffers, const kernels::cuda::DeviceKernels* device) {
+  Lowering lowering(plan, buffers, *this, device);
   for (const Segment& s : plan.segments) {
     IndexRange range;
     range.first = static_cast<std::int32_t>(instructions.size());

@@ -6,10 +6,15 @@
 //
 // Views, constants and joins whose operands lie in place need no call. A view shows bytes that are there already, and a
 // constant was copied when the executor was made. A view that has bytes of its own in the plan becomes a copy.
+//
+// A program for a device has the same instructions with the kernels of the device. A kernel that does not take f16 and bf16
+// gets converted copies, made by instructions of their own. Their memory and the workspace of the kernels is one scratch block.
+// A node that the device has no kernel for keeps its kernel of the CPU, and says why.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/replay/program/buffer_table.h>
+#include <tapedeck/kernels/cuda/device_runtime.h>
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
@@ -24,7 +29,8 @@ class ControlRunner;
 struct Instruction {
   Kernel kernel = nullptr;
   NodeId node = kNone;
-  bool intra_op = true;  // may use idle threads
+  bool intra_op = true;               // may use idle threads
+  const char* why_on_host = nullptr;  // in a program for a device: the node runs on the host, and why
   KernelCall call;
 };
 
@@ -33,18 +39,20 @@ struct IndexRange {
 };
 
 struct Program {
-  // Throws InvalidGraphError that names the node if a kernel cannot take the strides of the plan, and DeviceError for an op
-  // without a CPU kernel. REQUIRES: check_plan(plan) found nothing; `plan` outlives the program (attributes are read in place).
-  Program(const Plan& plan, const BufferTable& buffers);
+  // A program for the CPU, or for a device with these kernels. Throws InvalidGraphError that names the node if a kernel cannot
+  // take the strides of the plan, and DeviceError for an op without a CPU kernel. REQUIRES: check_plan(plan) found nothing;
+  // `plan` outlives the program (attributes are read in place).
+  Program(const Plan& plan, const BufferTable& buffers, const kernels::cuda::DeviceKernels* device = nullptr);
 
   ~Program();
 
-  void resolve(const std::vector<void*>& bases);  // by buffer
+  void resolve(const std::vector<void*>& bases);  // by buffer; for a device also of the scratch block, behind the others
 
   std::vector<Instruction> instructions;                // segment by segment, so not always in the order of nodes
   std::vector<IndexRange> segments;                     // by segment of the plan
   std::vector<std::int32_t> state_writers;              // instructions that write the bytes of a state value, ascending
   std::vector<std::unique_ptr<ControlRunner>> control;  // of the nodes with regions
+  std::int64_t scratch_bytes = 0;                       // of the scratch block of a device
 
  private:
   struct Pending {  // of an instruction, until the views stop moving

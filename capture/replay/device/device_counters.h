@@ -1,0 +1,33 @@
+// How a replay on a device is to run, and what it has done so far.
+#pragma once
+
+#include <tapedeck/kernels/export.h>
+
+#include <cstdint>
+#include <string>
+
+namespace tapedeck TAPEDECK_API {
+
+// Whether the steps of an executor on a device are CUDA graphs.
+enum class CudaGraphs : std::uint8_t {
+  automatic,  // yes; an executor whose capture fails says so once and goes on without
+  off,        // no: kernel after kernel, waiting after each, so that an error names its node
+  required,   // yes, and each step is one graph; else it is an error
+};
+
+struct DeviceCounters {
+  std::int64_t steps = 0;             // that came to their end
+  std::int64_t graph_launches = 0;    // of captured graphs
+  std::int64_t kernel_calls = 0;      // outside of graphs: the first step, and steps without graphs
+  std::int64_t host_nodes = 0;        // nodes that ran on the host
+  std::int64_t captures = 0;          // of a part of a step; 0 in steady state
+  std::int64_t failed_captures = 0;   // then the executor goes on without graphs
+  std::int64_t instantiations = 0;    // of graphs; 0 in steady state
+  std::int64_t graph_nodes = 0;       // of all graphs of one step
+  std::int64_t synchronizations = 0;  // one for each step, host node and result that is fetched
+  std::int64_t bytes_to_device = 0, bytes_to_host = 0;
+  std::int64_t allocated_bytes = 0;  // on the device
+  std::string without_graphs;        // why steps run without graphs; empty: they have graphs
+};
+
+}  // namespace TAPEDECK_API

@@ -1,0 +1,112 @@
+// Steps of an executor on a device. A step is always a whole one:
+//
+//     send        inputs and state that were given since the last step go to the device
+//     run         the parts of the program, one after the other, on one stream
+//     wait        once, at the end; then the faults are read
+//
+// The first step calls kernel after kernel and waits after each, so that code is loaded and an error names its node. The second
+// step captures each part as a CUDA graph. From then on a step launches these graphs; no address ever changes.
+//
+// Inputs, state and outputs have copies on the host, in the buffers that an executor on the CPU has. A copy of state or of an
+// output is brought up to date when it is read. A tensor that is bound to state is up to date when a step has run.
+#pragma once
+
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/replay/device/device_counters.h>
+#include <tapedeck/capture/replay/device/device_faults.h>
+#include <tapedeck/capture/replay/device/device_memory.h>
+#include <tapedeck/capture/replay/device/device_queue.h>
+#include <tapedeck/capture/replay/device/device_schedule.h>
+#include <tapedeck/capture/replay/device/host_calls.h>
+#include <tapedeck/capture/replay/device/step_graphs.h>
+#include <tapedeck/capture/replay/memory/buffers.h>
+#include <tapedeck/capture/replay/memory/shared_memory.h>
+#include <tapedeck/capture/replay/program/program.h>
+#include <tapedeck/capture/replay/segments/faults.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+struct Timeline;
+}
+
+namespace tapedeck::replay {
+
+// How a step ended.
+struct DeviceOutcome {
+  bool failed() const { return fault.node != kNone || !error.empty(); }
+
+  Fault fault;               // of the lowest faulty node
+  std::string error;         // of the device itself, where no single node is known; empty: none
+  bool wrote_state = false;  // some node that writes state has run, or may have
+};
+
+class DeviceStep final : public DeviceCopies {
+ public:
+  // Allocates all memory. Throws ExecutionError if there is not enough, and UsageError if graphs are required and a step
+  // cannot be one graph. REQUIRES: all that is passed by reference outlives this; the program is for this device.
+  DeviceStep(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, const Plan& plan, const Member& member,
+             const Buffers& buffers, Program& program, CudaGraphs graphs, int threads);
+  ~DeviceStep();
+
+  // ---- what the caller has given, in the copies on the host ----
+  void input_changed(std::int32_t slot) { new_inputs_[slot] = true; }
+  void state_changed(std::int32_t slot);
+
+  // One step. With a timeline, kernel after kernel is called and waited for.
+  DeviceOutcome run(Timeline* timeline);
+  // The versions of bound tensors after a step; a version that differs later is a write by the caller.
+  void note_versions();
+
+  void fetch(BufferId b) override;
+  Tensor read(const BufferView& from, const Type& type) override;
+
+  DeviceCounters counters() const;
+
+ private:
+  void send_constants();
+  void send_inputs();
+  void send_state();
+  void require_one_graph() const;
+  bool captures();
+  void run_parts(bool one_by_one, Timeline* timeline, DeviceOutcome* outcome);
+  bool run_part(std::size_t part, bool one_by_one, Timeline* timeline, DeviceOutcome* outcome);
+  bool call(std::int32_t i, bool wait, DeviceOutcome* outcome);
+  bool run_on_host(std::int32_t i, DeviceOutcome* outcome);
+  bool wait(DeviceOutcome* outcome);
+  void note_failure(const DeviceFailure& failure, DeviceOutcome* outcome);
+  std::string running_text() const;
+  std::int32_t segment_of(std::int32_t i) const;
+  void note_results(DeviceOutcome* outcome);
+  void fetch_bound_state();
+  void refuse_if_lost() const;
+
+  const std::shared_ptr<kernels::cuda::DeviceRuntime> runtime_;
+  const Plan& plan_;
+  const Member& member_;
+  const Buffers& buffers_;
+  const Program& program_;
+  const CudaGraphs graph_use_;
+  const std::vector<DevicePart> parts_;
+  const DeviceMemory memory_;
+  DeviceQueue queue_;
+  const PinnedMemory input_staging_;
+  DeviceFaults faults_;
+  HostCalls host_;
+  StepGraphs graphs_;
+
+  std::vector<std::int64_t> staging_offset_;  // by input
+  std::vector<bool> new_inputs_, new_state_;  // by slot: must be sent before the next step
+  std::vector<std::uint32_t> versions_;       // by state slot: of the bound tensor, as it was sent or brought back
+  std::vector<bool> stale_;                   // by buffer: the copy on the host is older than the bytes on the device
+  bool warm_ = false;                         // every kernel has run
+  bool needs_waits_ = false;                  // un-graphed steps wait after each node
+  std::int32_t begun_ = 0;                    // instructions that this step has given to the device or run
+  std::int32_t known_ = 0;                    // of these: have come to their end
+  std::string lost_;                          // why the device cannot be used any more; empty: it can
+};
+
+}  // namespace tapedeck::replay

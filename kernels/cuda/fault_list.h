@@ -1,0 +1,15 @@
+// The faults that kernels find on the device, with the texts that the CPU kernels report for them. The numbers are 1, 2, ... in
+// this order.
+#pragma once
+
+// clang-format off
+#define TAPEDECK_DEVICE_FAULTS(X)                                                \
+  X(index_out_of_range, "index out of range")                                    \
+  X(label_out_of_range, "label out of range")                                    \
+  X(division_by_zero, "integer division by zero")                                \
+  X(not_a_probability, "not a probability, at element")                          \
+  X(negative_power_of_zero, "integer zero to a negative power")                  \
+  X(negative_shift, "negative shift count")                                      \
+  X(number_outside_bins, "number outside the bins")                              \
+  X(another_count, "another number of elements than promised")
+// clang-format on

@@ -1,0 +1,2 @@
+// Compiles the scans for the device.
+#include <tapedeck/kernels/cuda/movement/scan.inl>

@@ -1,0 +1,2 @@
+// Compiles unfold and fold for the device.
+#include <tapedeck/kernels/cuda/movement/unfold.inl>

@@ -1,0 +1,323 @@
+#include <tapedeck/tests/capture/replay/device/fake_runtime.h>
+
+#include <tapedeck/capture/replay/memory/view_copies.h>
+#include <tapedeck/engine/ir/op.h>
+#include <tapedeck/kernels/cuda/device_fault.h>
+#include <tapedeck/kernels/cuda/fault_text.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tapedeck::test {
+
+namespace {
+
+constexpr const char* kNotAllowed = "operation not permitted when stream is capturing";
+constexpr const char* kInvalid = "invalid argument";
+constexpr const char* kLost = "an illegal memory access was encountered";
+
+std::vector<Type> types_of(const View* views, std::int32_t count) {
+  std::vector<Type> types;
+  for (std::int32_t k = 0; k < count; ++k) {
+    Type type{views[k].dtype, {}};
+    for (int d = 0; d < views[k].rank; ++d) type.shape.sizes[type.shape.rank++] = views[k].sizes[d];
+    types.push_back(type);
+  }
+  return types;
+}
+
+// A call with views of its own, as the arguments of a real launch are copied.
+struct OwnCall {
+  explicit OwnCall(const KernelCall& given) : call(given) {
+    views.assign(given.inputs, given.inputs + given.n_inputs);
+    views.insert(views.end(), given.outputs, given.outputs + given.n_outputs);
+  }
+  KernelCall call;
+  std::vector<View> views;
+};
+
+// Runs a kernel of the CPU. It reports texts; the numbers of a device take their place.
+void run_kernel(Kernel kernel, const OwnCall& own) {
+  KernelFault found;
+  KernelCall call = own.call;
+  call.inputs = own.views.data();
+  call.outputs = own.views.data() + call.n_inputs;
+  call.stream = nullptr;
+  call.fault = &found;
+  kernel(call);
+  const char* text = found.what.load();
+  if (!text) return;
+  using kernels::emulated::Fault;
+  for (const Fault fault : {Fault::index_out_of_range, Fault::label_out_of_range, Fault::division_by_zero}) {
+    KernelFault numbered;
+    kernels::emulated::report_fault(&numbered, fault, found.value);
+    if (std::strcmp(kernels::cuda::fault_text(numbered), text) == 0)
+      return kernels::emulated::report_fault(own.call.fault, fault, found.value);
+  }
+  own.call.fault->report(text, found.value);
+}
+
+}  // namespace
+
+// ---- rules ----
+
+const char* FakeRuntime::problem(const std::string& text) {
+  problems_.push_back(text);
+  return kInvalid;
+}
+
+const char* FakeRuntime::refuse_in_capture(const char* what) {
+  for (const auto& [stream, queue] : streams_)
+    if (queue->capturing) return problem(fmt::format("{} while a stream is captured", what)), kNotAllowed;
+  return nullptr;
+}
+
+FakeRuntime::Range FakeRuntime::range_of(const View& view) {
+  const replay::Reach reach = replay::reach_of(view);
+  return {static_cast<const char*>(view.data) - reach.before, static_cast<std::size_t>(reach.bytes)};
+}
+
+bool FakeRuntime::is_in(const Blocks& blocks, const Range& range) const {
+  auto at = blocks.upper_bound(range.first);
+  if (at == blocks.begin()) return false;
+  --at;
+  return range.first + range.bytes <= at->first + at->second.size();
+}
+
+void FakeRuntime::check_ranges(const Work& work) {
+  for (const Range& range : work.on_device)
+    if (range.bytes > 0 && !is_in(device_, range))
+      problem(fmt::format("{}: {} bytes are in no allocation of the device", work.what, range.bytes));
+}
+
+std::int64_t FakeRuntime::bytes_in_use() const { return static_cast<std::int64_t>(used_); }
+bool FakeRuntime::at_rest() const {
+  return device_.empty() && pinned_.empty() && streams_.empty() && graphs_.empty() && execs_.empty();
+}
+
+// ---- kernels ----
+
+const kernels::cuda::KernelEntry* FakeRuntime::kernel(std::string_view op) const {
+  if (missing.count(op) > 0) return nullptr;
+  const Op* found = find_op(op);
+  if (!found || found->n_regions != 0 || found->is(kHostCall)) return nullptr;
+  const Kernel kernel = found->kernels[static_cast<int>(DeviceType::cpu)];
+  if (!kernel) return nullptr;
+  return &entries_.try_emplace(std::string(op), kernels::cuda::KernelEntry{found->name, kernel, nullptr, false}).first->second;
+}
+
+std::int64_t FakeRuntime::workspace(const kernels::cuda::KernelEntry& entry, const KernelCall& call) const {
+  for (std::int32_t k = 0; k < call.n_inputs; ++k)
+    if (call.inputs[k].data) std::abort();  // a rule never sees data
+  const Op& op = *find_op(entry.op);
+  if (!op.workspace) return 0;
+  return op.workspace(types_of(call.inputs, call.n_inputs), types_of(call.outputs, call.n_outputs), call.attrs);
+}
+
+// ---- memory ----
+
+const char* FakeRuntime::allocate(std::size_t bytes, void** memory) {
+  if (const char* error = refuse_in_capture("allocate")) return error;
+  if (used_ + bytes > capacity) return "out of memory";
+  std::vector<char> block(bytes, static_cast<char>(0xFF));
+  *memory = block.data();
+  device_[block.data()] = std::move(block);
+  used_ += bytes;
+  ++counts.allocations;
+  return nullptr;
+}
+
+const char* FakeRuntime::free(void* memory) {
+  if (const char* error = refuse_in_capture("free")) return error;
+  const auto at = device_.find(static_cast<const char*>(memory));
+  if (at == device_.end()) return problem("free of what is no allocation");
+  for (const auto& [stream, queue] : streams_)
+    if (!queue->waiting.empty()) problem("memory is freed while work is waiting");
+  used_ -= at->second.size();
+  device_.erase(at);
+  ++counts.frees;
+  return nullptr;
+}
+
+const char* FakeRuntime::allocate_pinned(std::size_t bytes, void** memory) {
+  if (const char* error = refuse_in_capture("allocate_pinned")) return error;
+  std::vector<char> block(bytes, static_cast<char>(0xFF));
+  *memory = block.data();
+  pinned_[block.data()] = std::move(block);
+  ++counts.pinned;
+  return nullptr;
+}
+
+const char* FakeRuntime::free_pinned(void* memory) {
+  if (const char* error = refuse_in_capture("free_pinned")) return error;
+  for (const auto& [stream, queue] : streams_)
+    if (!queue->waiting.empty()) problem("pinned memory is freed while work is waiting");
+  return pinned_.erase(static_cast<const char*>(memory)) == 1 ? nullptr : problem("free_pinned of what is no allocation");
+}
+
+const char* FakeRuntime::memory_info(std::size_t* free_bytes, std::size_t* total_bytes) {
+  *free_bytes = capacity - used_;
+  *total_bytes = capacity;
+  return nullptr;
+}
+
+// ---- streams ----
+
+const char* FakeRuntime::create_stream(Stream* stream) {
+  auto queue = std::make_unique<Queue>();
+  *stream = queue.get();
+  streams_[*stream] = std::move(queue);
+  return nullptr;
+}
+
+const char* FakeRuntime::destroy_stream(Stream stream) {
+  return streams_.erase(stream) == 1 ? nullptr : problem("destroy_stream of what is no stream");
+}
+
+void FakeRuntime::give(Queue& queue, Work work) {
+  check_ranges(work);
+  if (queue.capturing)
+    queue.captured.push_back(std::move(work));
+  else
+    queue.waiting.push_back(std::move(work));
+}
+
+const char* FakeRuntime::synchronize(Stream stream) {
+  if (const char* error = refuse_in_capture("synchronize")) return error;
+  Queue& queue = *streams_.at(stream);
+  ++counts.synchronizations;
+  for (; !queue.waiting.empty(); queue.waiting.pop_front()) {
+    if (lost_) continue;
+    check_ranges(queue.waiting.front());
+    if (const char* error = queue.waiting.front().run()) lost_ = error;
+  }
+  return lost_;
+}
+
+const char* FakeRuntime::copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (lost_) return lost_;
+  if (is_in(device_, {static_cast<const char*>(from), bytes})) return problem("copy_to_device from the device");
+  Queue& queue = *streams_.at(stream);
+  if (queue.capturing && !is_in(pinned_, {static_cast<const char*>(from), bytes}))
+    return problem("a copy from pageable memory is captured"), kNotAllowed;
+  ++counts.uploads;
+  give(queue, {"copy_to_device", {{static_cast<const char*>(to), bytes}}, [=]() -> const char* {
+                 std::memcpy(to, from, bytes);
+                 return nullptr;
+               }});
+  return nullptr;
+}
+
+const char* FakeRuntime::copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (lost_) return lost_;
+  if (is_in(device_, {static_cast<const char*>(to), bytes})) return problem("copy_to_host into the device");
+  Queue& queue = *streams_.at(stream);
+  if (queue.capturing && !is_in(pinned_, {static_cast<const char*>(to), bytes}))
+    return problem("a copy to pageable memory is captured"), kNotAllowed;
+  ++counts.downloads;
+  give(queue, {"copy_to_host", {{static_cast<const char*>(from), bytes}}, [=]() -> const char* {
+                 std::memcpy(to, from, bytes);
+                 return nullptr;
+               }});
+  return nullptr;
+}
+
+const char* FakeRuntime::copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (lost_) return lost_;
+  give(*streams_.at(stream), {"copy_on_device",
+                              {{static_cast<const char*>(from), bytes}, {static_cast<const char*>(to), bytes}},
+                              [=]() -> const char* {
+                                std::memmove(to, from, bytes);
+                                return nullptr;
+                              }});
+  return nullptr;
+}
+
+const char* FakeRuntime::fill(void* to, int byte, std::size_t bytes, Stream stream) {
+  if (lost_) return lost_;
+  give(*streams_.at(stream), {"fill", {{static_cast<const char*>(to), bytes}}, [=]() -> const char* {
+                                std::memset(to, byte, bytes);
+                                return nullptr;
+                              }});
+  return nullptr;
+}
+
+void FakeRuntime::run(Kernel kernel, const KernelCall& call) {
+  std::string name = "a kernel that this device does not have";
+  for (const auto& [op, entry] : entries_)
+    if (entry.kernel == kernel) name = op;
+  Queue& queue = *streams_.at(call.stream);
+  if (lost_) return call.fault->report(lost_, 0);
+  if (queue.capturing && name == refused_in_capture) return call.fault->report("this launch cannot be captured", 900);
+  if (!is_in(pinned_, {reinterpret_cast<const char*>(call.fault), sizeof(KernelFault)}))
+    problem(name + ": its fault is not in pinned memory");
+  auto own = std::make_shared<OwnCall>(call);
+  Work work{name, {}, [=, this]() -> const char* {
+              run_kernel(kernel, *own);
+              ++counts.kernels;
+              return name == breaks ? kLost : nullptr;
+            }};
+  for (const View& view : own->views) work.on_device.push_back(range_of(view));
+  work.on_device.push_back({static_cast<const char*>(call.workspace), call.workspace_bytes});
+  if (reinterpret_cast<std::uintptr_t>(call.workspace) % 16 != 0) problem(name + ": its workspace is not aligned");
+  give(queue, std::move(work));
+}
+
+// ---- graphs ----
+
+const char* FakeRuntime::begin_capture(Stream stream) {
+  if (const char* error = refuse_in_capture("begin_capture")) return error;
+  streams_.at(stream)->capturing = true;
+  ++counts.captures;
+  return nullptr;
+}
+
+const char* FakeRuntime::end_capture(Stream stream, Graph* graph) {
+  Queue& queue = *streams_.at(stream);
+  if (!queue.capturing) return problem("end_capture without a capture");
+  queue.capturing = false;
+  auto recording = std::make_unique<Recording>();
+  recording->nodes = std::exchange(queue.captured, {});
+  *graph = recording.get();
+  graphs_[*graph] = std::move(recording);
+  return nullptr;
+}
+
+const char* FakeRuntime::node_count(Graph graph, std::size_t* nodes) {
+  *nodes = graphs_.at(graph)->nodes.size();
+  return nullptr;
+}
+
+const char* FakeRuntime::instantiate(Graph graph, GraphExec* exec) {
+  if (const char* error = refuse_in_capture("instantiate")) return error;
+  auto copy = std::make_unique<Recording>(*graphs_.at(graph));
+  *exec = copy.get();
+  execs_[*exec] = std::move(copy);
+  ++counts.instantiations;
+  return nullptr;
+}
+
+const char* FakeRuntime::upload(GraphExec exec, Stream) {
+  return execs_.count(exec) == 1 ? nullptr : problem("upload of what is no graph");
+}
+
+const char* FakeRuntime::launch(GraphExec exec, Stream stream) {
+  if (lost_) return lost_;
+  if (execs_.count(exec) == 0) return problem("launch of what is no graph");
+  ++counts.launches;
+  for (const Work& work : execs_.at(exec)->nodes) give(*streams_.at(stream), work);
+  return nullptr;
+}
+
+const char* FakeRuntime::destroy_graph(Graph graph) {
+  return graphs_.erase(graph) == 1 ? nullptr : problem("destroy_graph of what is no graph");
+}
+
+const char* FakeRuntime::destroy_exec(GraphExec exec) {
+  return execs_.erase(exec) == 1 ? nullptr : problem("destroy_exec of what is no graph");
+}
+
+}  // namespace tapedeck::test

@@ -1,0 +1,108 @@
+// A device for tests: its memory lies on the host, its kernels are those of the CPU, and nothing runs before a stream is waited
+// for. So a copy that is read too early, or whose source changes too early, shows in the results. New memory holds 0xFF.
+//
+// The fake notes each breach of the rules that a real device has, in problems(): bytes that are in no allocation of the device,
+// or were freed; operands of kernels in memory of the host; calls that are not allowed while a stream is captured; memory that
+// is freed while work is waiting; graphs that are launched after their memory was freed; what was never given back.
+#pragma once
+
+#include <tapedeck/kernels/cuda/device_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck::test {
+
+class FakeRuntime final : public kernels::cuda::DeviceRuntime {
+ public:
+  using Stream = kernels::cuda::Stream;
+  using Graph = kernels::cuda::Graph;
+  using GraphExec = kernels::cuda::GraphExec;
+
+  // ---- to be set by the test ----
+  std::set<std::string, std::less<>> missing;   // ops that this device has no kernel for
+  std::string refused_in_capture;               // an op whose launch fails while the stream is captured
+  std::string breaks;                           // an op after which the device is lost
+  std::size_t capacity = std::size_t{1} << 30;  // bytes of the device
+
+  // ---- what has happened ----
+  const std::vector<std::string>& problems() const { return problems_; }
+  struct Counts {
+    std::int64_t allocations = 0, frees = 0, pinned = 0, synchronizations = 0, launches = 0, instantiations = 0, captures = 0;
+    std::int64_t kernels = 0;  // that have run, in graphs or not
+    std::int64_t uploads = 0, downloads = 0;
+    bool operator==(const Counts&) const = default;
+  } counts;
+  std::int64_t bytes_in_use() const;
+  bool at_rest() const;  // nothing is allocated, no stream and no graph exists
+
+  // ---- DeviceRuntime ----
+  const kernels::cuda::KernelEntry* kernel(std::string_view op) const override;
+  std::int64_t workspace(const kernels::cuda::KernelEntry& entry, const KernelCall& call) const override;
+  const char* allocate(std::size_t bytes, void** memory) override;
+  const char* free(void* memory) override;
+  const char* allocate_pinned(std::size_t bytes, void** memory) override;
+  const char* free_pinned(void* memory) override;
+  const char* memory_info(std::size_t* free_bytes, std::size_t* total_bytes) override;
+  const char* create_stream(Stream* stream) override;
+  const char* destroy_stream(Stream stream) override;
+  const char* synchronize(Stream stream) override;
+  const char* copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) override;
+  const char* copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) override;
+  const char* copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream) override;
+  const char* fill(void* to, int byte, std::size_t bytes, Stream stream) override;
+  void run(Kernel kernel, const KernelCall& call) override;
+  const char* begin_capture(Stream stream) override;
+  const char* end_capture(Stream stream, Graph* graph) override;
+  const char* node_count(Graph graph, std::size_t* nodes) override;
+  const char* instantiate(Graph graph, GraphExec* exec) override;
+  const char* upload(GraphExec exec, Stream stream) override;
+  const char* launch(GraphExec exec, Stream stream) override;
+  const char* destroy_graph(Graph graph) override;
+  const char* destroy_exec(GraphExec exec) override;
+
+ private:
+  struct Range {
+    const char* first = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Work {
+    std::string what;
+    std::vector<Range> on_device;  // that it reads or writes
+    std::function<const char*()> run;
+  };
+  struct Queue {
+    std::deque<Work> waiting;
+    bool capturing = false;
+    std::vector<Work> captured;
+  };
+  struct Recording {
+    std::vector<Work> nodes;
+  };
+  using Blocks = std::map<const char*, std::vector<char>>;
+
+  const char* problem(const std::string& text);
+  const char* refuse_in_capture(const char* what);
+  void give(Queue& queue, Work work);
+  void check_ranges(const Work& work);
+  bool is_in(const Blocks& blocks, const Range& range) const;
+  static Range range_of(const View& view);
+
+  std::vector<std::string> problems_;
+  Blocks device_, pinned_;
+  std::size_t used_ = 0;
+  std::map<Stream, std::unique_ptr<Queue>> streams_;
+  std::map<void*, std::unique_ptr<Recording>> graphs_, execs_;
+  const char* lost_ = nullptr;
+  mutable std::map<std::string, kernels::cuda::KernelEntry, std::less<>> entries_;
+};
+
+}  // namespace tapedeck::test
