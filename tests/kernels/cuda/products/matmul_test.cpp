@@ -213,14 +213,11 @@ TEST_F(CudaProducts, AddsAsAddDoes) {
 TEST_F(CudaProducts, LinearLayers) {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     const Operand w = numbers_.turned(dtype, {30, 41}), bias = numbers_.make(dtype, {41}, {3});
-    const std::vector<Operand> xs = [&] {
-      std::vector<Operand> all;
-      all.push_back(numbers_.make(dtype, {30}));
-      all.push_back(numbers_.make(dtype, {7, 30}));
-      all.push_back(numbers_.make(dtype, {2, 3, 30}, {5, 400, 11}));
-      all.push_back(numbers_.make(dtype, {2, 3, 4, 30}, {0, 0, 1, 4}));
-      return all;
-    }();
+    std::vector<Operand> xs;
+    xs.push_back(numbers_.make(dtype, {30}));
+    xs.push_back(numbers_.make(dtype, {7, 30}));
+    xs.push_back(numbers_.make(dtype, {2, 3, 30}, {5, 400, 11}));
+    xs.push_back(numbers_.make(dtype, {2, 3, 4, 30}, {0, 0, 1, 4}));
     for (const Operand& x : xs) {
       Sizes sizes(x.view.sizes, x.view.sizes + x.view.rank);
       sizes.back() = 41;
