@@ -3,7 +3,8 @@
 
 // clang-format off
 #define TAPEDECK_CUDA_MOVEMENT(X, W)                                                                                           \
-  /* copies */ X(concat, native) X(unstack, native) X(slice_assign, native) X(diagonal_assign, native) X(flip, native)         \
+  /* copies */ X(copy, native) X(concat, native) X(unstack, native) X(slice_assign, native) X(diagonal_assign, native)          \
+  X(flip, native)                                                                                                              \
   /* windows */ X(pad, native) X(pad_constant, in_f32) X(pad_mode, native) X(pad_mode_grad, in_f32) X(roll, native)            \
   X(tril, native) X(triu, native)                                                                                              \
   /* select */ X(embedding, native) X(index_select, native) X(gather, native) X(gather_nd, native) X(one_hot, in_f32)          \
