@@ -3,6 +3,7 @@
 // Also the types of stored numbers: f16 and bf16 are read to f32 and rounded when they are written.
 #pragma once
 
+#include <tapedeck/kernels/cuda/elements.h>
 #include <tapedeck/kernels/cuda/simt.h>
 #include <tapedeck/kernels/half.h>
 
@@ -46,19 +47,11 @@ using Compute = typename ComputeType<S>::type;
 
 template <class S>
 TAPEDECK_DEVICE Compute<S> read(const S& x) {
-  if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, Bf16>)
-    return to_f32(x);
-  else
-    return x;
+  return wide(x);
 }
 template <class S>
 TAPEDECK_DEVICE S written(Compute<S> x) {
-  if constexpr (std::is_same_v<S, F16>)
-    return to_f16(x);
-  else if constexpr (std::is_same_v<S, Bf16>)
-    return to_bf16(x);
-  else
-    return x;
+  return narrow(x, S{});
 }
 
 inline void unsupported(const KernelCall& call, DType dtype) {

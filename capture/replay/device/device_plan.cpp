@@ -20,7 +20,7 @@ Plan make_device_plan(const Graph& captured, PlanOptions options, const std::str
   for (int made = 1; plan.feasible; ++made) {
     const std::int64_t over = planned_device_bytes(plan, device) - budget;
     if (over <= 0) return plan;
-    options.budget -= over;
+    options.budget = plan.peak_bytes - over;  // the planner may have stayed below its budget
     if (options.budget < 0 || made == kMostPlans) {
       plan.feasible = false;
       plan.infeasible_reason =

@@ -12,7 +12,6 @@
   W(scatter_reduce, native) W(scatter_nd, native) X(bincount, native)                                                          \
   /* sort */ W(sort, in_f32) W(argsort, in_f32) W(topk, in_f32) X(searchsorted, in_f32)                                        \
   /* mask */ W(nonzero, in_f32) W(masked_select, native) W(masked_scatter, native)                                           \
-  /* unfold */ X(unfold, native) X(fold, in_f32)                                                                               \
   /* scan */ X(cumsum, in_f32) X(cumprod, in_f32) X(cummax, in_f32) X(cummin, in_f32) X(linear_scan, in_f32)                   \
   X(logcumsumexp, in_f32)
 // clang-format on
