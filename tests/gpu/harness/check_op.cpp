@@ -257,7 +257,8 @@ void guarded(const Example& e, Findings* findings, const std::function<void()>& 
   }
 }
 
-void check_operands(Device& device, const Example& e, const std::vector<Tensor>& operands, const Effort& effort, Findings* findings) {
+void check_operands(Device& device, const Example& e, const std::vector<Tensor>& operands, const Effort& effort,
+                    Findings* findings) {
   if (any_half(operands) && !device.takes_halves(*e.op)) return;
   if (!Case(device, e, operands, effort.twice, findings).check(kDense)) {
     const std::string text =
@@ -327,7 +328,8 @@ Findings check_op(Device& device, const Op& op, const Effort& effort) {
     if (!effort.larger) continue;
     guarded(e, &findings, [&] {
       const Example larger = testing::enlarged(e, 40000, 200);
-      check_types(device, larger, {.strides = effort.strides, .types = false, .larger = false, .twice = effort.twice}, &findings);
+      check_types(device, larger, {.strides = effort.strides, .types = false, .larger = false, .twice = effort.twice},
+                  &findings);
     });
   }
   return findings;
@@ -341,7 +343,8 @@ Findings check_example(Device& device, const std::string& text, std::span<const 
   const Example e = parse_example(*op, text);
   for (DType real : reals) {
     if (real != DType::f32 && elements_of(e) > kManyElements) continue;
-    guarded(e, &findings, [&] { check_operands(device, e, testing::make_operands(e, real, 7), {.strides = false}, &findings); });
+    guarded(e, &findings,
+            [&] { check_operands(device, e, testing::make_operands(e, real, 7), {.strides = false}, &findings); });
   }
   return findings;
 }

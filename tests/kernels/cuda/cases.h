@@ -240,7 +240,7 @@ inline bool run_on_cpu(const Case& c, Operands& operands, const void* attrs) {
   for (const auto* list : {&operands.inputs, &operands.outputs})
     for (const Buffer& b : *list) {
       half = half || kernels::is_half(b.view.dtype);
-      scratch += kernels::half_scratch(b.view.numel() + 16);
+      scratch += kernels::half_scratch(b.view.numel() + 16) + 16 * b.view.numel();
     }
   if (half && !c.native) return run(&kernels::run_in_f32, c.cpu, operands, attrs, static_cast<std::size_t>(scratch));
   return run(c.cpu, nullptr, operands, attrs, static_cast<std::size_t>(scratch));
