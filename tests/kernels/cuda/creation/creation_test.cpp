@@ -137,7 +137,7 @@ TEST_F(CudaDraws, OfClassesEqualCpu) {
               if (draws_.chance(0.2))
                 std::memset(p.view.as<char>() + k * static_cast<std::int64_t>(dtype_size(t)), 0, dtype_size(t));
             Case c = TAPEDECK_CASE(multinomial);
-            c.workspace_per_call = static_cast<std::size_t>(p.view.numel()) * 16;
+            c.workspace = &kernels::emulated::multinomial_workspace;
             compare(c, {{p, rng()}, {draws_.dense(DType::i64, {rows, attrs.samples})}, {}}, &attrs);
           }
 }
