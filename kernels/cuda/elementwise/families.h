@@ -64,6 +64,13 @@ void binary_numbers(const KernelCall& call) {
   });
 }
 template <class F>
+void ternary_floats(const KernelCall& call) {
+  for_reals(call, call.outputs[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    map_family<T, T, T, T>(call, F{});
+  });
+}
+template <class F>
 void ternary_numbers(const KernelCall& call) {
   for_all_numbers(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);

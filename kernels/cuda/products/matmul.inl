@@ -299,23 +299,48 @@ void compute_product(const KernelCall& call, const Product& p) {
   }
 }
 
-inline void run_product(const KernelCall& call, Product p) {
-  if (call.outputs[0].numel() == 0) return;
-  simplify(p);
-  switch (p.dtype) {
+// Calls f with a number of the type in which the product is summed.
+template <class F>
+void for_sums(const KernelCall& call, DType dtype, F&& f) {
+  switch (dtype) {
     case DType::f32:
     case DType::f16:
     case DType::bf16:
-      return compute_product<float>(call, p);
+      return f(float{});
     case DType::f64:
-      return compute_product<double>(call, p);
+      return f(double{});
     case DType::i32:
-      return compute_product<std::uint32_t>(call, p);
+      return f(std::uint32_t{});
     case DType::i64:
-      return compute_product<std::uint64_t>(call, p);
+      return f(std::uint64_t{});
     default:
-      return call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(p.dtype));
+      return call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
   }
+}
+
+inline void run_product(const KernelCall& call, Product p) {
+  if (call.outputs[0].numel() == 0) return;
+  simplify(p);
+  for_sums(call, p.dtype, [&](auto sum) { compute_product<decltype(sum)>(call, p); });
+}
+
+inline Product addmm_of(const KernelCall& call) {
+  return addmm_product(call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0]);
+}
+
+// A dense sum is added where the product is made, and any other sum afterwards: so the product is that of matmul, to the bit. A
+// sum of f16 or bf16 is always added before the result is rounded.
+inline bool adds_afterwards(const KernelCall& call) { return !call.inputs[0].dense() && !is_half(call.outputs[0].dtype); }
+
+inline void run_addmm(const KernelCall& call) {
+  const Product p = addmm_of(call);
+  if (!adds_afterwards(call)) return run_product(call, p);
+  Product alone = p;
+  alone.old = {};
+  run_product(call, alone);
+  const std::int64_t elements = call.outputs[0].numel();
+  if (elements > 0)
+    for_sums(call, p.dtype, [&](auto sum) { launch(call, &add_to_product<decltype(sum)>, for_items(elements), p); });
 }
 
 inline std::int64_t product_workspace(const KernelCall& call, Product p) {
@@ -330,15 +355,15 @@ inline Product linear_of(const KernelCall& call) {
 
 void matmul(const KernelCall& call) { run_product(call, matmul_product(call.inputs[0], call.inputs[1], call.outputs[0])); }
 void linear(const KernelCall& call) { run_product(call, linear_of(call)); }
-void addmm(const KernelCall& call) {
-  run_product(call, addmm_product(call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0]));
-}
+void addmm(const KernelCall& call) { run_addmm(call); }
 std::int64_t matmul_workspace(const KernelCall& call) {
   return product_workspace(call, matmul_product(call.inputs[0], call.inputs[1], call.outputs[0]));
 }
 std::int64_t linear_workspace(const KernelCall& call) { return product_workspace(call, linear_of(call)); }
 std::int64_t addmm_workspace(const KernelCall& call) {
-  return product_workspace(call, addmm_product(call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0]));
+  Product p = addmm_of(call);
+  if (adds_afterwards(call)) p.old = {};
+  return product_workspace(call, p);
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -38,6 +38,11 @@ TEST(CudaMovement, CopiesDenseBytesAtAnyAlignment) {
                     {shifted(random, dtype, {n}, n % 2 ? shift : 0)});
 }
 
+TEST(CudaMovement, LeavesACopyOfItselfAlone) {
+  Random random(12);
+  expect_same_in_place(&device::copy, &cpu::copy, {scrambled(random, random_bits(random, DType::f32, {5, 6}))}, 0);
+}
+
 TEST(CudaMovement, TransposesThroughTiles) {
   Random random(3);
   for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::i64})
