@@ -17,11 +17,11 @@ set(rooms
   kernels/cuda kernels/cuda/elementwise kernels/cuda/movement kernels/cuda/reduction kernels/cuda/normalization kernels/cuda/products
   kernels/cuda/convolution kernels/cuda/pooling kernels/cuda/loss kernels/cuda/creation kernels/cuda/optimizer kernels/cuda/table
   engine/ir engine/text engine/eviction engine/eager engine/gradient engine/control engine/ops engine/nn engine
-  capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/import capture/passes
+  capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/import capture/passes capture/codegen
   capture/planner/place capture/planner/solvers capture/planner/facts capture/planner/schedules capture/planner/rematerialize
   capture/planner/order capture/planner/joins capture/planner/layout capture/planner/segments capture/planner/requests capture/planner/scans
   capture/planner
-  capture/codegen capture/replay/program capture/replay/segments capture/replay/memory capture/replay/device capture/replay capture/step capture/file capture/onnx capture/onnx/ml capture/onnx/export capture/live capture/explain capture/measure capture/reduce
+  capture/replay/program capture/replay/segments capture/replay/memory capture/replay/device capture/replay capture/step capture/file capture/onnx capture/onnx/ml capture/onnx/export capture/live capture/explain capture/measure capture/reduce
   capture/tool/line capture/tool/files capture/tool/reports capture/tool/commands capture/tool capture
   viewer/words viewer/plan viewer/graph viewer/model viewer/saved viewer/planning viewer/drawing viewer/panels viewer/compare viewer/live viewer/start viewer)
 set(faults "")

@@ -108,8 +108,13 @@ const std::vector<SettingDoc>& setting_docs() {
        "these passes, separated by commas, are left out where the planner can do without"},
       {"TAPEDECK_DUMP", "a folder", "none",
        "every captured graph, and the graph after every pass that changed it, are written there as .graph files"},
+      {"TAPEDECK_FMAD", "0, 1", "0",
+       "1: kernels that are compiled at run time for a GPU may contract a product and a sum into one operation, and then lose "
+       "the bits of the CPU kernels"},
       {"TAPEDECK_FUZZ_MINUTES", "a number", "0", "tests/fuzz_programs: random programs for so long; 0: no limit"},
       {"TAPEDECK_FUZZ_PROGRAMS", "a number", "0", "tests/fuzz_programs: so many random programs; 0: no limit"},
+      {"TAPEDECK_KERNEL_CACHE", "a folder, off", "the user's cache folder",
+       "where kernels that were compiled at run time are kept, up to 64 MiB; off: every run compiles them"},
       {"TAPEDECK_POISON", "0 to 2", "0",
        "replays fill the arena's dead bytes with NaN patterns and look after every node whether bytes beside its results have "
        "changed; what reads or writes bytes that are not its own is an ExecutionError. 2: after every node all dead bytes are "
