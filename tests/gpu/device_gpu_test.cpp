@@ -9,7 +9,13 @@ namespace {
 
 namespace cuda = kernels::cuda;
 
-class DeviceGpu : public GpuTest {};
+class DeviceGpu : public GpuTest {
+ protected:
+  void SetUp() override {
+    if (stand_in()) GTEST_SKIP() << "a stand-in is no GPU";
+    GpuTest::SetUp();
+  }
+};
 
 TEST_F(DeviceGpu, DeviceIsDescribed) {
   cuda::DeviceProperties device;

@@ -13,7 +13,6 @@ import importlib.metadata
 import json
 import os
 import shutil
-import site
 import subprocess
 import sys
 import tempfile
@@ -84,8 +83,8 @@ class Runner:
                 names.append(suite + text.strip())
         return names
 
-    def run(self, cases, jobs):
-        batches = [cases[i::jobs * 2] for i in range(jobs * 2)]
+    def run(self, cases, jobs, batches_per_job=2):
+        batches = [cases[i::jobs * batches_per_job] for i in range(jobs * batches_per_job)]
         queue = [b for b in batches if b]
 
         def work():
@@ -190,7 +189,7 @@ def check(arguments):
 # ---- compute-sanitizer ----
 def sanitizer():
     places = [shutil.which("compute-sanitizer"), "/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer"]
-    for folder in site.getsitepackages():
+    for folder in filter(None, sys.path):
         places += glob.glob(folder + "/nvidia/*/bin/compute-sanitizer")
     return next((p for p in places if p and os.access(p, os.X_OK)), None)
 
@@ -207,7 +206,7 @@ def sanitize(arguments):
         for tool, share in (("memcheck", 0.55), ("racecheck", 0.45)):
             jobs = max(1, min(6, (os.cpu_count() or 2) // 2))
             runner = Runner([found, "--tool", tool, arguments.program], arguments.seconds * share, jobs, log)
-            runner.run(runner.cases("*San*"), jobs)
+            runner.run(runner.cases("*San*"), jobs, 1)  # a process starts slowly there
             results[tool] = runner.report(tool)
             failed = failed or bool(runner.failed)
     write_json(arguments.out, results)

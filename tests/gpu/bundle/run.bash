@@ -33,8 +33,9 @@ for archive in libraries programs; do
   fi
 done
 # Behind the libraries of the bundle come those of NVIDIA: the wheels of Python, and the toolkit.
-wheels=$(python3 -c 'import glob, site; print(":".join(d for s in site.getsitepackages() for d in sorted(glob.glob(s + "/nvidia/*/lib"))))' 2> /dev/null)
-export LD_LIBRARY_PATH="$here/lib${wheels:+:$wheels}:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+before=${LD_LIBRARY_PATH:-}
+wheels=$(python3 -c 'import glob, sys; print(":".join(sorted({d for s in sys.path if s for d in glob.glob(s + "/nvidia/*/lib")})))' 2> /dev/null)
+export LD_LIBRARY_PATH="$here/lib${wheels:+:$wheels}:/usr/local/cuda/lib64${before:+:$before}"
 
 device=$("$here/bin/gpu_bench" --probe 2>&1)
 code=$?
@@ -71,7 +72,7 @@ for name in "${parts[@]}"; do
     check) part check 160 python3 "$here/checks.py" check "$here/bin/gpu_check" "$out/part.check.json" "$log" --seconds 150 ;;
     replay) part replay 60 python3 "$here/checks.py" replay "$here" "$out/part.replay.json" "$log" --seconds 55 ;;
     bench) part bench 100 "$here/bin/gpu_bench" --json "$out/part.bench.jsonl" --seconds 90 ;;
-    peers) part peers 130 python3 "$here/peers.py" --json "$out/part.peers.jsonl" --seconds 115 ;;
+    peers) part peers 130 env LD_LIBRARY_PATH="$before" python3 "$here/peers.py" --json "$out/part.peers.jsonl" --seconds 115 ;;
     sanitize) part sanitize 90 python3 "$here/checks.py" sanitize "$here/bin/gpu_check" "$out/part.sanitize.json" "$log" --seconds 80 ;;
   esac
 done

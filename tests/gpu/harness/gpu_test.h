@@ -24,6 +24,12 @@ class GpuTest : public ::testing::Test {
     if (!status.available) GTEST_SKIP() << status.reason;
   }
 
+  // An error of the device, such as an access outside of its memory, stays with the process.
+  void TearDown() override {
+    if (stand_in() || !kernels::cuda::cuda_status().available) return;
+    if (const char* error = kernels::cuda::synchronize(nullptr)) end_process(error);
+  }
+
   static bool stand_in() { return std::getenv("TAPEDECK_GPU_STAND_IN") != nullptr; }
   static std::unique_ptr<Device> open() {
     if (!stand_in()) return cuda_device();
@@ -43,10 +49,15 @@ class GpuTest : public ::testing::Test {
     try {
       f();
     } catch (const DeviceLost& lost) {
-      std::printf("device lost: %s\n", lost.what());
-      std::fflush(stdout);
-      std::_Exit(70);
+      end_process(lost.what());
     }
+  }
+
+ private:
+  [[noreturn]] static void end_process(const char* why) {
+    std::printf("device lost: %s\n", why);
+    std::fflush(stdout);
+    std::_Exit(70);
   }
 };
 
