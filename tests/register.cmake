@@ -26,7 +26,7 @@ set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY
 
 # Tests need no speed, so they are not optimized: that takes a fifth less time to compile, and half of it under the sanitizers. These few are, because
 # their oracles compute much.
-set(optimized "/reference/|/kernels/cpu/conv_test|/ops/attention_test|/ops/norm_test|/all_ops_(reference|layout|inplace)_test")
+set(optimized "/reference/|/kernels/cpu/conv_test|/kernels/cuda/products/|/ops/attention_test|/ops/norm_test|/all_ops_(reference|layout|inplace)_test")
 string(APPEND optimized "|/joins/parts_test|/plan_mutation_test|/gpu/harness/|/planner/plan_(chunks_)?test|/cut_segments_test|/exact_search_test")
 
 # compile_tests(TARGET LEVEL targets...) sets how the sources of TARGET are compiled: at the optimization LEVEL (-O0, -O1), with what they use of the

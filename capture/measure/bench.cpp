@@ -30,7 +30,7 @@ class Bench {
     result_.clock_read_ns = measure_clock_read_ns();
     warm_up();
     time_steps();
-    split_steps();
+    if (options_.timelines) split_steps();
     std::sort(result_.run_ns.begin(), result_.run_ns.end());
     return std::move(result_);
   }

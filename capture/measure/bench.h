@@ -34,6 +34,7 @@ struct BenchOptions {
   bool until_steady = true;  // by time: no longer than it takes until three steps in a row agree within 5 %
   double min_time_s = 1;     // time steps until they took this long together; those with a timeline take a quarter of it more
   int min_runs = 3;
+  bool timelines = true;    // false: no steps with a timeline, so no split; a device runs them without its graphs
   bool node_times = false;  // fill BenchResult::node_us; steps with a timeline then take as long as the others
   const std::atomic<bool>* cancel = nullptr;  // checked between steps; what has been measured by then is the result
   std::function<void(double)> progress = {};  // 0..1, from the calling thread

@@ -1,4 +1,4 @@
-// A GPU as a device of eager code. All work goes to one stream. Memory comes from the pool of the driver in the order of the
+// A GPU as a device of eager code. All work goes to one stream. Memory comes from a cache of blocks, in the order of the
 // stream, so a block may be given back while an op that reads it still waits.
 //
 // A kernel reports a fault in memory of the host that the device can write. Every launch has a place of its own in a ring of
@@ -6,6 +6,7 @@
 // full is synchronized first.
 #include <tapedeck/engine/eager/cuda_device.h>
 
+#include <tapedeck/engine/eager/block_cache.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/kernels/cuda/fault_text.h>
 #include <tapedeck/kernels/cuda/runtime.h>
@@ -25,7 +26,16 @@ namespace cuda = kernels::cuda;
 class CudaDevice final : public EagerDevice {
  public:
   CudaDevice(int number, cuda::Stream stream, KernelFault* faults)
-      : name_(number == 0 ? "cuda" : fmt::format("cuda:{}", number)), stream_(stream), faults_(faults), launched_(kPlaces) {}
+      : name_(number == 0 ? "cuda" : fmt::format("cuda:{}", number)),
+        stream_(stream),
+        faults_(faults),
+        launched_(kPlaces),
+        blocks_(
+            [number](std::size_t bytes) {
+              void* block = nullptr;
+              return cuda::device_allocate(number, bytes, &block) ? nullptr : block;
+            },
+            [](void* block) { cuda::device_free(block); }) {}
 
   const std::string& name() const override { return name_; }
 
@@ -61,10 +71,9 @@ class CudaDevice final : public EagerDevice {
 
  protected:
   void* take(std::int64_t bytes) override {
-    void* block = nullptr;
-    return cuda::allocate_in_order(stream_, static_cast<std::size_t>(bytes), &block) ? nullptr : block;
+    return blocks_.take(static_cast<std::size_t>(bytes), [this] { cuda::synchronize(stream_); });
   }
-  void give(void* block) noexcept override { cuda::free_in_order(block, stream_); }
+  void give(void* block) noexcept override { blocks_.give(block); }
 
  private:
   static constexpr std::size_t kPlaces = 4096;
@@ -105,6 +114,7 @@ class CudaDevice final : public EagerDevice {
   KernelFault* const faults_;  // kPlaces of them
   std::vector<Launched> launched_;
   std::size_t used_ = 0;
+  BlockCache blocks_;
   const bool synchronous_ = settings().sync;
   std::mutex mutex_;
 };
@@ -125,7 +135,6 @@ std::unique_ptr<EagerDevice> make_cuda_device(int number) {
   cuda::Stream stream = nullptr;
   void* faults = nullptr;
   require(cuda::stream_create(number, &stream));
-  require(cuda::keep_freed_memory(number));
   require(cuda::allocate_pinned(kFaultBytes, &faults));
   for (std::size_t i = 0; i < 4096; ++i) new (static_cast<KernelFault*>(faults) + i) KernelFault;
   return std::make_unique<CudaDevice>(number, stream, static_cast<KernelFault*>(faults));

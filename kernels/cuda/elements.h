@@ -3,7 +3,8 @@
 //
 // A kernel is compiled for few element types. `Real` stands for f32, f16 and bf16 together: the type in memory is known at run
 // time, every thread of a launch takes the same branch, and the arithmetic is in f32. So one compiled kernel serves three
-// types, and a half gives the bits that run_in_f32 (half.h) gives on the CPU.
+// types, and a half gives the bits that run_in_f32 (half.h) gives on the CPU. `Integer` stands for i32, i64 and u8 in the same
+// way. Its arithmetic is in i64, which wraps around to the same bits when it is stored.
 #pragma once
 
 #include <tapedeck/kernels/cuda/simt.h>
@@ -15,7 +16,8 @@
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 
-struct Real {};  // f32, f16 or bf16
+struct Real {};     // f32, f16 or bf16
+struct Integer {};  // i32, i64 or u8; a bool counts as u8
 
 template <class T>
 struct ValueOf {
@@ -24,6 +26,10 @@ struct ValueOf {
 template <>
 struct ValueOf<Real> {
   using type = float;
+};
+template <>
+struct ValueOf<Integer> {
+  using type = std::int64_t;
 };
 // The type in which a kernel computes with elements of type T.
 template <class T>
@@ -60,13 +66,21 @@ TAPEDECK_DEVICE T narrow(T x, T) {
   return x;
 }
 
-// Element `at` of an operand. `dtype` is read for Real only.
+// The value of the bits of f16 or bf16.
+TAPEDECK_DEVICE float half_value(DType dtype, std::uint16_t bits) {
+  return dtype == DType::f16 ? wide(F16{bits}) : wide(Bf16{bits});
+}
+
+// Element `at` of an operand. `dtype` is read for Real and Integer only.
 template <class T>
 TAPEDECK_DEVICE Value<T> load(const void* data, DType dtype, std::int64_t at) {
   if constexpr (std::is_same_v<T, Real>) {
-    if (dtype == DType::f16) return wide(static_cast<const F16*>(data)[at]);
-    if (dtype == DType::bf16) return wide(static_cast<const Bf16*>(data)[at]);
+    if (dtype != DType::f32) return half_value(dtype, static_cast<const std::uint16_t*>(data)[at]);
     return static_cast<const float*>(data)[at];
+  } else if constexpr (std::is_same_v<T, Integer>) {
+    if (dtype == DType::i32) return static_cast<const std::int32_t*>(data)[at];
+    if (dtype == DType::i64) return static_cast<const std::int64_t*>(data)[at];
+    return static_cast<const std::uint8_t*>(data)[at];
   } else {
     return static_cast<const T*>(data)[at];
   }
@@ -80,6 +94,13 @@ TAPEDECK_DEVICE void store(void* data, DType dtype, std::int64_t at, Value<T> x)
       static_cast<Bf16*>(data)[at] = narrow(x, Bf16{});
     else
       static_cast<float*>(data)[at] = x;
+  } else if constexpr (std::is_same_v<T, Integer>) {
+    if (dtype == DType::i32)
+      static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(x);
+    else if (dtype == DType::i64)
+      static_cast<std::int64_t*>(data)[at] = x;
+    else
+      static_cast<std::uint8_t*>(data)[at] = static_cast<std::uint8_t>(x);
   } else {
     static_cast<T*>(data)[at] = x;
   }
@@ -87,7 +108,7 @@ TAPEDECK_DEVICE void store(void* data, DType dtype, std::int64_t at, Value<T> x)
 
 // ---- several neighbouring elements by one access ----
 
-// The memory must be aligned to kCount elements.
+// The memory must be aligned to kCount elements. Integer has no packs.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
   T element[kCount];
@@ -98,10 +119,11 @@ TAPEDECK_DEVICE void load_as(const void* data, std::int64_t at, Value<T> (&x)[kC
   const auto pack = *reinterpret_cast<const Pack<T, kCount>*>(static_cast<const T*>(data) + at);
   for (int i = 0; i < kCount; ++i) x[i] = pack.element[i];
 }
-template <class H, int kCount>
-TAPEDECK_DEVICE void load_halves(const void* data, std::int64_t at, float (&x)[kCount]) {
-  const auto pack = *reinterpret_cast<const Pack<H, kCount>*>(static_cast<const H*>(data) + at);
-  for (int i = 0; i < kCount; ++i) x[i] = wide(pack.element[i]);
+template <int kCount>
+TAPEDECK_DEVICE void load_halves(const void* data, DType dtype, std::int64_t at, float (&x)[kCount]) {
+  using Bits = Pack<std::uint16_t, kCount>;
+  const auto pack = *reinterpret_cast<const Bits*>(static_cast<const std::uint16_t*>(data) + at);
+  for (int i = 0; i < kCount; ++i) x[i] = half_value(dtype, pack.element[i]);
 }
 template <class H, int kCount>
 TAPEDECK_DEVICE void store_as(void* data, std::int64_t at, const decltype(wide(H{})) (&x)[kCount]) {
@@ -113,10 +135,8 @@ TAPEDECK_DEVICE void store_as(void* data, std::int64_t at, const decltype(wide(H
 template <class T, int kCount>
 TAPEDECK_DEVICE void load_pack(const void* data, DType dtype, std::int64_t at, Value<T> (&x)[kCount]) {
   if constexpr (std::is_same_v<T, Real>) {
-    if (dtype == DType::f16)
-      load_halves<F16>(data, at, x);
-    else if (dtype == DType::bf16)
-      load_halves<Bf16>(data, at, x);
+    if (dtype != DType::f32)
+      load_halves(data, dtype, at, x);
     else
       load_as<float>(data, at, x);
   } else {
@@ -151,20 +171,12 @@ void for_reals(const KernelCall& call, DType dtype, const F& f) {
   report_unsupported(call, dtype);
 }
 
-// Calls f(T{}) for i32, i64 and u8.
-template <class F>
-void for_integers(const KernelCall& call, DType dtype, const F& f) {
-  if (dtype == DType::i32) return f(std::int32_t{});
-  if (dtype == DType::i64) return f(std::int64_t{});
-  if (dtype == DType::u8) return f(std::uint8_t{});
-  report_unsupported(call, dtype);
-}
-
-// Calls f for every type but bool.
+// Calls f(Real{}), f(double{}) or f(Integer{}), for every type but bool.
 template <class F>
 void for_all_numbers(const KernelCall& call, DType dtype, const F& f) {
+  if (dtype == DType::boolean) return report_unsupported(call, dtype);
   if (is_floating(dtype)) return for_reals(call, dtype, f);
-  for_integers(call, dtype, f);
+  f(Integer{});
 }
 
 // Calls f(U{}) with the unsigned integer that is as wide as an element, for kernels that only move bytes.

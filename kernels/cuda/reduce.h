@@ -3,6 +3,7 @@
 // Also the types of stored numbers: f16 and bf16 are read to f32 and rounded when they are written.
 #pragma once
 
+#include <tapedeck/kernels/cuda/elements.h>
 #include <tapedeck/kernels/cuda/simt.h>
 #include <tapedeck/kernels/half.h>
 
@@ -10,12 +11,15 @@
 #include <limits>
 
 // TAPEDECK_UNROLLED stands in front of a loop of few fixed steps, whose variables are to lie in registers. A loop after
-// TAPEDECK_ROLLED stays a loop.
+// TAPEDECK_ROLLED stays a loop. A function with TAPEDECK_DEVICE_CALL
+// is called, not inlined: a long function in an unrolled loop would exist many times.
 #ifdef __CUDACC__
 #define TAPEDECK_UNROLLED _Pragma("unroll")
 #define TAPEDECK_ROLLED _Pragma("unroll 1")
+#define TAPEDECK_DEVICE_CALL __device__ __noinline__
 #else
 #define TAPEDECK_ROLLED
+#define TAPEDECK_DEVICE_CALL inline
 #define TAPEDECK_UNROLLED
 #endif
 
@@ -43,19 +47,11 @@ using Compute = typename ComputeType<S>::type;
 
 template <class S>
 TAPEDECK_DEVICE Compute<S> read(const S& x) {
-  if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, Bf16>)
-    return to_f32(x);
-  else
-    return x;
+  return wide(x);
 }
 template <class S>
 TAPEDECK_DEVICE S written(Compute<S> x) {
-  if constexpr (std::is_same_v<S, F16>)
-    return to_f16(x);
-  else if constexpr (std::is_same_v<S, Bf16>)
-    return to_bf16(x);
-  else
-    return x;
+  return narrow(x, S{});
 }
 
 inline void unsupported(const KernelCall& call, DType dtype) {

@@ -91,21 +91,6 @@ const char* stream_destroy(Stream stream) { return text_of(cudaStreamDestroy(sta
 
 const char* synchronize(Stream stream) { return text_of(cudaStreamSynchronize(static_cast<cudaStream_t>(stream))); }
 
-const char* keep_freed_memory(int device) {
-  cudaMemPool_t pool = nullptr;
-  if (const char* error = text_of(cudaDeviceGetDefaultMemPool(&pool, device))) return error;
-  std::uint64_t all = ~std::uint64_t{0};
-  return text_of(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
-}
-
-const char* allocate_in_order(Stream stream, std::size_t bytes, void** memory) {
-  return text_of(cudaMallocAsync(memory, bytes, static_cast<cudaStream_t>(stream)));
-}
-
-const char* free_in_order(void* memory, Stream stream) {
-  return text_of(cudaFreeAsync(memory, static_cast<cudaStream_t>(stream)));
-}
-
 const char* allocate_pinned(std::size_t bytes, void** memory) {
   return text_of(cudaHostAlloc(memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
 }
@@ -145,9 +130,6 @@ const char* device_properties(int, DeviceProperties*) { return kNotBuilt; }
 const char* stream_create(int, Stream*) { return kNotBuilt; }
 const char* stream_destroy(Stream) { return kNotBuilt; }
 const char* synchronize(Stream) { return kNotBuilt; }
-const char* keep_freed_memory(int) { return kNotBuilt; }
-const char* allocate_in_order(Stream, std::size_t, void**) { return kNotBuilt; }
-const char* free_in_order(void*, Stream) { return kNotBuilt; }
 const char* allocate_pinned(std::size_t, void**) { return kNotBuilt; }
 const char* free_pinned(void*) { return kNotBuilt; }
 const char* device_allocate(int, std::size_t, void**) { return kNotBuilt; }

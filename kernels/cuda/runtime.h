@@ -42,13 +42,6 @@ const char* stream_create(int device, Stream* stream);  // the stream never wait
 const char* stream_destroy(Stream stream);
 const char* synchronize(Stream stream);  // waits for the stream; also reports errors of earlier work on the device
 
-// Memory from the pool of the driver, in the order of the stream: work that was put on the stream before free_in_order() may
-// still use the block. After keep_freed_memory() the pool keeps what is freed for the next block, instead of giving it back to
-// the driver.
-const char* keep_freed_memory(int device);
-const char* allocate_in_order(Stream stream, std::size_t bytes, void** memory);
-const char* free_in_order(void* memory, Stream stream);
-
 // Memory of the host that the device can read and write at the same address.
 const char* allocate_pinned(std::size_t bytes, void** memory);
 const char* free_pinned(void* memory);

@@ -27,7 +27,10 @@ void report(const Findings& findings) {
 class AllOpsGpu : public GpuTest, public ::testing::WithParamInterface<std::string> {};
 
 TEST_P(AllOpsGpu, EqualsTheCpu) {
-  guarded([&] { report(check_op(device(), *find_op(GetParam()))); });
+  guarded([&] {
+    const bool emulated = device().name() == "emulated";  // a thread takes a thousand times as long there
+    report(check_op(device(), *find_op(GetParam()), {.larger = !emulated, .twice = !emulated}));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Op, AllOpsGpu, ::testing::ValuesIn(ops_with_a_row()), name_of);

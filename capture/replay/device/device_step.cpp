@@ -174,17 +174,17 @@ bool DeviceStep::captures() {
 }
 
 void DeviceStep::run_parts(bool one_by_one, Timeline* timeline, DeviceOutcome* outcome) {
-  const std::int64_t began = now_ns();
-  if (timeline) timeline->slices.assign(program_.instructions.size(), {});
+  began_ns_ = now_ns();
+  if (timeline) timeline->slices.clear();
   for (std::size_t p = 0; p < parts_.size(); ++p)
     if (!run_part(p, one_by_one, timeline, outcome)) return;
   if (!wait(outcome)) return;
-  if (timeline) timeline->run_ns = now_ns() - began;
+  if (timeline) timeline->run_ns = now_ns() - began_ns_;
   warm_ = true;
   ++queue_.counters.steps;
 }
 
-// Each of the following returns false if the step stops here.
+// run_part(), call(), run_on_host() and wait() return false if the step stops here.
 
 bool DeviceStep::run_part(std::size_t p, bool one_by_one, Timeline* timeline, DeviceOutcome* outcome) {
   const DevicePart& part = parts_[p];
@@ -193,14 +193,22 @@ bool DeviceStep::run_part(std::size_t p, bool one_by_one, Timeline* timeline, De
     graphs_.launch(p);
     return true;
   }
-  const std::int64_t origin = timeline && p > 0 ? timeline->slices[part.instructions.first - 1].end_ns : 0;
-  const std::int64_t began = now_ns();
   for (std::int32_t i = part.instructions.first; i < part.instructions.end; ++i) {
-    const std::int64_t start = origin + now_ns() - began;
+    const std::int64_t start_ns = now_ns() - began_ns_;
     if (!(part.on_host ? run_on_host(i, outcome) : call(i, one_by_one, outcome))) return false;
-    if (timeline) timeline->slices[i] = {program_.instructions[i].node, segment_of(i), 0, start, origin + now_ns() - began};
+    if (timeline) note_slice(i, start_ns, timeline);
   }
   return true;
+}
+
+// A node whose operands are converted has several instructions and one slice.
+void DeviceStep::note_slice(std::int32_t i, std::int64_t start_ns, Timeline* timeline) const {
+  const NodeId node = program_.instructions[i].node;
+  const std::int64_t end_ns = now_ns() - began_ns_;
+  if (!timeline->slices.empty() && timeline->slices.back().node == node)
+    timeline->slices.back().end_ns = end_ns;
+  else
+    timeline->slices.push_back({node, segment_of(i), 0, start_ns, end_ns});
 }
 
 bool DeviceStep::call(std::int32_t i, bool waits, DeviceOutcome* outcome) {

@@ -79,6 +79,7 @@ class DeviceStep final : public DeviceCopies {
   bool wait(DeviceOutcome* outcome);
   void note_failure(const DeviceFailure& failure, DeviceOutcome* outcome);
   std::string running_text() const;
+  void note_slice(std::int32_t i, std::int64_t start_ns, Timeline* timeline) const;
   std::int32_t segment_of(std::int32_t i) const;
   void note_results(DeviceOutcome* outcome);
   void fetch_bound_state();
@@ -104,6 +105,7 @@ class DeviceStep final : public DeviceCopies {
   std::vector<bool> stale_;                   // by buffer: the copy on the host is older than the bytes on the device
   bool warm_ = false;                         // every kernel has run
   bool needs_waits_ = false;                  // un-graphed steps wait after each node
+  std::int64_t began_ns_ = 0;                 // the start of the parts of this step
   std::int32_t begun_ = 0;                    // instructions that this step has given to the device or run
   std::int32_t known_ = 0;                    // of these: have come to their end
   std::string lost_;                          // why the device cannot be used any more; empty: it can

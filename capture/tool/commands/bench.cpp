@@ -13,6 +13,8 @@
 #include <tapedeck/capture/measure/bench.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
+#include <tapedeck/capture/replay/device/device_schedule.h>
 #include <tapedeck/engine/eager/threads.h>
 
 #include <fmt/format.h>
@@ -31,6 +33,7 @@ namespace {
 constexpr std::int64_t kShown = 20;
 
 struct BenchCommandOptions {
+  DeviceWords device;
   std::vector<std::string> files;        // .tape, .graph, or the name of a model
   bool zoo = false;                      // every model there is
   bool small = false;                    // models at small sizes
@@ -108,7 +111,9 @@ std::vector<Option> own_options(BenchCommandOptions& o) {
   };
 }
 
-std::vector<Option> table(BenchCommandOptions& o) { return joined({own_options(o), wish_options(&o.wishes, "Plan again. ")}); }
+std::vector<Option> table(BenchCommandOptions& o) {
+  return joined({own_options(o), device_options(&o.device), wish_options(&o.wishes, "Plan again. ")});
+}
 
 constexpr double kMinTime = 1, kSmallMinTime = 0.3;
 
@@ -155,6 +160,9 @@ class BenchRun {
  public:
   explicit BenchRun(const BenchCommandOptions& options) : options_(options), peaks_(options.small) {
     names_ = options.files;
+    if (options.device.on_device() && options.roofline)
+      throw UsageError("--roofline and --device exclude each other: the peaks are those of the CPU");
+    options.device.check();
     if (options.zoo)
       for (const Model& m : all_models()) names_.push_back(m.name);
     if (options.top != kShown && !options.roofline) throw UsageError("--top says how many nodes --roofline prints; give both");
@@ -165,6 +173,7 @@ class BenchRun {
     set_warmup(options.warmup, &how_);
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
     how_.node_times = options.roofline;
+    how_.timelines = !options.device.on_device();
     how_.cancel = &interrupted();
     plan_.cancel = &interrupted();
     read_budget(options.budget, &plan_);
@@ -179,7 +188,7 @@ class BenchRun {
       code = one_or_interrupted(names_[i], static_cast<double>(i) / static_cast<double>(names_.size()));
     const double total_s = seconds_since(began_);
     const std::string end = options_.json
-                                ? bench_report(rows_, total_s, code == kInterrupted)
+                                ? bench_report(rows_, total_s, code == kInterrupted, options_.device.device)
                                 : fmt::format("{} row{} in {:.1f} s\n", rows_.size(), rows_.size() == 1 ? "" : "s", total_s);
     answer(end);
     if (code == kInterrupted) std::fprintf(stderr, "tapedeck: interrupted\n");
@@ -231,13 +240,15 @@ class BenchRun {
     if (file.plan) how.level = file.plan->level;
     if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;  // --chunk alone asks for nothing else
     how.find_floor = false;  // a bench does not tell the floor, and the steps of programs do not look for it
-    return make_plan(file.captured, how);
+    return options_.device.on_device() ? make_device_plan(file.captured, how, options_.device.device)
+                                       : make_plan(file.captured, how);
   }
 
   void measure(const std::string& name, const Plan& plan, const Start& start, int threads, std::size_t first) {
     std::optional<Peaks::Found> peaks;
     if (options_.roofline) peaks = peaks_.of(threads);
-    Executor executor(plan, {threads, "cpu"});
+    Executor executor(plan,
+                      {.threads = threads, .device = options_.device.device, .cuda_graphs = options_.device.cuda_graphs()});
     set_start(&executor, start);
     BenchRow row{name,         plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1,
                  plan.threads, plan.costs};
@@ -249,6 +260,8 @@ class BenchRun {
     if (row.result.run_ns.empty()) return;
     if (peaks) row.roofline = compare_with(*peaks, plan, row.result);
     row.observed_peak_bytes = executor.observed_peak_bytes();
+    row.on_device = device_use(executor, options_.device.device);
+    if (row.on_device) row.planned_peak_bytes = planned_device_bytes(plan, options_.device.device);
     rows_.push_back(std::move(row));
     const auto median = [&](std::size_t i) { return static_cast<double>(percentile(rows_[i].result.run_ns, 50)); };
     rows_.back().speedup = median(first) / median(rows_.size() - 1);
@@ -285,6 +298,7 @@ class BenchRun {
     if (threads_.size() > 1) text += fmt::format("  {:.2f} x", row.speedup);
     text += "\n";
     if (row.roofline) text += roofline_text(*row.roofline, options_.top);
+    if (row.on_device && (talk().verbose || !row.on_device->on_host.empty())) text += device_text(*row.on_device);
     answer(text);
     finish_answer();
   }

@@ -7,6 +7,9 @@
 
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/op.h>
+#include <tapedeck/kernels/cuda/dnn_api.h>
+#include <tapedeck/kernels/cuda/lt_api.h>
+#include <tapedeck/kernels/cuda/rtc_api.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
@@ -114,16 +117,44 @@ int list_settings(const ListOptions& options) {
   return kOk;
 }
 
+DeviceLine gpu_line(int device) {
+  DeviceLine line{fmt::format("cuda:{}", device), false, {}, {}};
+  kernels::cuda::DeviceProperties p;
+  if (const char* error = kernels::cuda::device_properties(device, &p)) {
+    line.detail = error;
+    return line;
+  }
+  const auto version = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
+  line.available = true;
+  line.detail = fmt::format("{}, {:.1f} GiB, sm_{}, {} multiprocessors, driver {}, runtime {}", p.name,
+                            static_cast<double>(p.memory_bytes) / (1 << 30), p.sm, p.multiprocessors, version(p.driver_version),
+                            version(p.runtime_version));
+  line.gpu = p;
+  return line;
+}
+
+// Looks for libraries only where a GPU can use them: they are large.
+std::vector<LibraryLine> libraries_of_gpu() {
+  std::string lt, dnn, rtc;
+  const bool has_lt = kernels::cuda::lt_api(&lt), has_dnn = kernels::cuda::dnn_api(&dnn),
+             has_rtc = kernels::cuda::rtc_api(&rtc);
+  return {{"cuBLASLt", has_lt, lt}, {"cuDNN", has_dnn, dnn}, {"NVRTC", has_rtc, rtc}};
+}
+
 int list_devices(const ListOptions& options) {
   const kernels::cuda::CudaStatus& cuda = kernels::cuda::cuda_status();
-  const std::vector<DeviceLine> devices = {
-      {"cpu", true, fmt::format("{} threads", std::thread::hardware_concurrency())},
-      {"cuda", cuda.available, cuda.available ? fmt::format("{} devices", cuda.device_count) : cuda.reason}};
-  if (options.json)
-    answer(devices_report(devices));
-  else
-    for (const DeviceLine& d : devices)
-      answer(fmt::format("{:<6} {}  {}\n", d.name, d.available ? "available" : "absent   ", d.detail));
+  std::vector<DeviceLine> devices = {{"cpu", true, fmt::format("{} threads", std::thread::hardware_concurrency())}};
+  for (int d = 0; d < cuda.device_count; ++d) devices.push_back(gpu_line(d));
+  if (!cuda.available) devices.push_back({"cuda", false, cuda.reason});
+  const std::vector<LibraryLine> libraries = cuda.available ? libraries_of_gpu() : std::vector<LibraryLine>();
+  if (options.json) {
+    answer(devices_report(devices, libraries));
+    return kOk;
+  }
+  for (const DeviceLine& d : devices)
+    answer(fmt::format("{:<8} {}  {}\n", d.name, d.available ? "available" : "absent   ", d.detail));
+  for (const LibraryLine& l : libraries)
+    answer(fmt::format("{:<8} {}  {}\n", l.name, l.found ? "available" : "absent   ", l.found ? "" : l.why));
   return kOk;
 }
 

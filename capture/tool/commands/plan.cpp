@@ -103,7 +103,7 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
       {.name = "--device",
        .metavar = "NAME",
        .to = &o.device,
-       .help = "The device whose alignment the plan uses.",
+       .help = "The device that the plan is for: its alignment, and with --explain segments the nodes that it cannot run.",
        .group = "Memory",
        .choices = {"cpu", "cuda"}},
   };
@@ -316,6 +316,7 @@ int run(const PlanCommandOptions& options) {
   how.costs = choose_costs(options.costs, file);
   const Plan p = stored_or_new(file, stored, how);
   PlanBackground background;
+  background.device = options.device;
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
   const ValueBackground values = values_of(options.explain, file.captured, how, p);

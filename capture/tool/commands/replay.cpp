@@ -9,6 +9,7 @@
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/files/value_files.h>
+#include <tapedeck/capture/tool/reports/device_report.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
@@ -19,6 +20,8 @@
 #include <tapedeck/capture/measure/resident.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
+#include <tapedeck/capture/replay/device/device_schedule.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/threads.h>
 
@@ -37,7 +40,7 @@ constexpr int kProfileSteps = 23;  // of which three warm up
 
 struct ReplayOptions {
   std::string file;
-  std::string device = "cpu";
+  DeviceWords device;
   int threads = 0;                       // 0: all
   double parallel_peak = kParallelPeak;  // of a plan that is made here
   int steps = 0;                         // 0: one for each file of an input, else 1, or kProfileSteps
@@ -108,7 +111,6 @@ std::vector<Option> step_options(ReplayOptions& o) {
        .fallback = "the whole step",
        .choices = {"forward", "backward", "update"},
        .excludes = "--until"},
-      {.name = "--device", .metavar = "NAME", .to = &o.device, .help = "The device: cpu or cuda.", .words = device_names},
       {.name = "--threads",
        .metavar = "N",
        .to = &o.threads,
@@ -119,7 +121,8 @@ std::vector<Option> step_options(ReplayOptions& o) {
        .to = &o.check_eager,
        .help =
            "Run the same steps eagerly and compare every output and state, bit for bit. If one differs, name the first node "
-           "that does."},
+           "that does. On a GPU the eager steps run on the CPU, and differences within --rtol and --atol are allowed, by "
+           "default 1e-3 and 1e-5."},
       {.name = "--monitor",
        .metavar = "PATTERN",
        .to = &o.monitors,
@@ -219,14 +222,16 @@ std::vector<Option> output_options(ReplayOptions& o) {
 }
 
 std::vector<Option> table(ReplayOptions& o) {
-  return joined({step_options(o), value_options(o), plan_options(o), wish_options(&o.wishes, "Plan again. "), expect_options(o),
-                 output_options(o)});
+  return joined({step_options(o), device_options(&o.device), value_options(o), plan_options(o),
+                 wish_options(&o.wishes, "Plan again. "), expect_options(o), output_options(o)});
 }
 
 // Runs the same steps eagerly beside the replay and remembers the first thing that differs.
 class EagerCheck {
  public:
-  EagerCheck(const Graph& captured, const Start& start) : graph_(captured), state_(start.state) {}
+  // `tolerance`: null for results of the same bits.
+  EagerCheck(const Graph& captured, const Start& start, const Tolerance* tolerance)
+      : graph_(captured), state_(start.state), tolerance_(tolerance) {}
 
   void step(const Executor& executor, const std::vector<Tensor>& inputs) {
     ++step_;
@@ -246,14 +251,15 @@ class EagerCheck {
     summary->first_difference = difference_;
     summary->equal_to_eager = difference_.empty();
     summary->differing_step = differing_step_;
-    if (difference_.empty() || options.device != "cpu") return;
+    if (difference_.empty() || options.device.on_device()) return;
     Progress progress("looking for the first node that differs");
     summary->differing_node = first_differing_node(executor.plan(), graph_, inputs_before_, state_before_, threads);
   }
 
  private:
   void compare(const Tensor& replayed, const Tensor& eager, const std::string& name, const std::vector<Tensor>& inputs) {
-    if (!difference_.empty() || bit_equal(replayed, eager)) return;
+    if (!difference_.empty()) return;
+    if (tolerance_ ? compare_tensors(replayed, eager, *tolerance_).equal() : bit_equal(replayed, eager)) return;
     difference_ = name;
     differing_step_ = step_;
     inputs_before_ = inputs;
@@ -262,6 +268,7 @@ class EagerCheck {
 
   const Graph& graph_;
   std::vector<Tensor> state_;
+  const Tolerance* tolerance_;
   std::int64_t step_ = 0, differing_step_ = 0;
   std::string difference_;
   std::vector<Tensor> inputs_before_, state_before_;
@@ -339,8 +346,8 @@ void check_options(const ReplayOptions& o) {
   if (!ends.empty() && o.loop_s > 0) refuse(ends, "--loop", "there is no step that is known to be the last");
   if (!ends.empty() && (!o.trace.empty() || !o.memory_trace.empty())) refuse(ends, "--trace", "a trace is of a whole step");
   if (o.loop_s > 0 && o.profile) refuse("--loop", "--profile", "a profile is of a known number of steps; give --steps");
-  if (o.expected.empty() && (o.tolerance.relative > 0 || o.tolerance.absolute > 0))
-    throw UsageError("--rtol and --atol need --expect");
+  const bool compares = !o.expected.empty() || (o.check_eager && o.device.on_device());
+  if (!compares && (o.tolerance.relative > 0 || o.tolerance.absolute > 0)) throw UsageError("--rtol and --atol need --expect");
   if (o.monitor_inputs && o.monitors.empty()) throw UsageError("--monitor-inputs needs --monitor");
 }
 
@@ -398,7 +405,8 @@ Plan choose_plan(const ReplayOptions& options, const TapeFile& file, Optimizatio
   if (file.plan && options.budget.empty()) how.budget = file.plan->budget_bytes;  // the other options ask for nothing else
   Progress progress("planning");
   how.progress = [&](double fraction) { progress.at(fraction); };
-  return make_plan(file.captured, how);
+  return options.device.on_device() ? make_device_plan(file.captured, how, options.device.device)
+                                    : make_plan(file.captured, how);
 }
 
 void save(const ReplayOptions& options, const Executor& executor, const Start& start, StateUse use, TapeFile* file) {
@@ -431,9 +439,16 @@ int tell_interrupted(const ReplayOptions& options, const ReplaySummary& summary)
   return kInterrupted;
 }
 
+// A GPU adds in another order than the CPU, so the last bits of its results may differ.
+Tolerance device_tolerance(const ReplayOptions& options) {
+  if (options.tolerance.relative > 0 || options.tolerance.absolute > 0) return options.tolerance;
+  return {.relative = 1e-3, .absolute = 1e-5};
+}
+
 int run(const ReplayOptions& options) {
   const StopAtInterrupt stop;
   check_options(options);
+  options.device.check();
   check_files(options, {});
   TraceFiles traces(options);
   OptimizationLevel level = OptimizationLevel::all;
@@ -443,10 +458,11 @@ int run(const ReplayOptions& options) {
   const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   Plan plan = choose_plan(options, file, level, threads, costs);
   if (!plan.feasible) throw InfeasiblePlanError("", plan);
-  Executor executor(std::move(plan), {threads, options.device});
+  Executor executor(std::move(plan),
+                    {.threads = threads, .device = options.device.device, .cuda_graphs = options.device.cuda_graphs()});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   // On the CPU the state stays where it was read to, unless the eager run needs the values before the first step.
-  const StateUse use = options.check_eager || options.device != "cpu" ? StateUse::copied : StateUse::bound;
+  const StateUse use = options.check_eager || options.device.on_device() ? StateUse::copied : StateUse::bound;
   set_start(&executor, start, use);
 
   StepOptions how;
@@ -461,7 +477,8 @@ int run(const ReplayOptions& options) {
   how.monitors = options.monitors;
   how.monitor_inputs = options.monitor_inputs;
   how.prints_lines = !options.json && !talk().quiet;
-  EagerCheck check(file.captured, start);
+  const Tolerance tolerance = device_tolerance(options);
+  EagerCheck check(file.captured, start, options.device.on_device() ? &tolerance : nullptr);
   std::optional<NodeTimer> timer;
   if (options.profile) timer.emplace(executor.plan(), static_cast<int>(how.steps));
   how.timeline = [&](bool is_last) {
@@ -478,10 +495,12 @@ int run(const ReplayOptions& options) {
   const std::vector<ExpectedValue> expected = load_expected(options.expected, steps.shown());
 
   ReplaySummary summary;
-  summary.device = options.device;
+  summary.device = options.device.device;
   summary.threads = threads;
   steps.run(&summary);
-  summary.planned_peak_bytes = executor.plan().peak_bytes;
+  summary.planned_peak_bytes =
+      options.device.on_device() ? planned_device_bytes(executor.plan(), options.device.device) : executor.plan().peak_bytes;
+  summary.on_device = device_use(executor, options.device.device);
   summary.observed_peak_bytes = executor.observed_peak_bytes();
   summary.resident_peak_bytes = resident_peak_bytes();
   time_summary(&summary);

@@ -3,6 +3,7 @@
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/device/open_device.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/suggest.h>
 
@@ -133,7 +134,34 @@ std::vector<std::string> pass_names() {
   return names;
 }
 
-std::vector<std::string> device_names() { return {"cpu", "cuda"}; }
+std::vector<std::string> device_names() { return {"cpu", "cuda", "cuda:1"}; }
+
+std::vector<Option> device_options(DeviceWords* to) {
+  return {
+      {.name = "--device",
+       .metavar = "NAME",
+       .to = &to->device,
+       .help = "The device: cpu, cuda, or cuda:1 for the second GPU. A budget in bytes holds for all memory that is taken "
+               "there, one in percent for all but the scratch of kernels.",
+       .words = device_names},
+      {.name = "--cuda-graphs",
+       .metavar = "WHEN",
+       .to = &to->graphs,
+       .help =
+           "Whether steps on a GPU run as CUDA graphs: auto, off (kernel after kernel, waiting after each, so that an error "
+           "names its node), or require (it is an error if a step is not one graph).",
+       .choices = {"auto", "off", "require"}},
+  };
+}
+
+CudaGraphs DeviceWords::cuda_graphs() const {
+  return graphs == "off" ? CudaGraphs::off : graphs == "require" ? CudaGraphs::required : CudaGraphs::automatic;
+}
+
+void DeviceWords::check() const {
+  if (!on_device() && graphs != "auto") throw UsageError(fmt::format("--cuda-graphs {} needs --device cuda", graphs));
+  open_device(device);
+}
 
 bool names_model(const std::string& name) {
   if (std::filesystem::exists(name)) return false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/wishes.h>
+#include <tapedeck/capture/replay/device/device_counters.h>
 #include <tapedeck/capture/tool/line/command.h>
 
 #include <string>
@@ -31,6 +32,18 @@ struct WishWords {
 };
 std::vector<Option> wish_options(WishWords* to, const std::string& when = "");
 extern const char* const kWishPatterns;  // what a pattern is, for the notes of a command
+
+// --device and --cuda-graphs.
+struct DeviceWords {
+  std::string device = "cpu";
+  std::string graphs = "auto";
+
+  bool on_device() const { return device != "cpu"; }
+  CudaGraphs cuda_graphs() const;
+  // Throws DeviceError if there is no such device, and UsageError for --cuda-graphs without one. Called before files are read.
+  void check() const;
+};
+std::vector<Option> device_options(DeviceWords* to);
 
 std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
 

@@ -30,16 +30,20 @@ Json row_json(const BenchRow& row) {
   j["plan_threads"] = row.plan_threads;
   j["costs"] = row.costs;
   if (row.roofline) j["roofline"] = roofline_json(*row.roofline);
+  if (row.on_device) j["on_device"] = device_json(*row.on_device);
   return j;
 }
 
 }  // namespace
 
-std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted) {
+std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted, const std::string& device) {
   Json list = Json::array();
   for (const BenchRow& row : rows) list.push_back(row_json(row));
-  const Json j = {
-      {"schema", "tapedeck.bench/1"}, {"device", "cpu"}, {"interrupted", interrupted}, {"total_s", total_s}, {"results", list}};
+  const Json j = {{"schema", "tapedeck.bench/1"},
+                  {"device", device},
+                  {"interrupted", interrupted},
+                  {"total_s", total_s},
+                  {"results", list}};
   return text_of(j);
 }
 

@@ -15,6 +15,7 @@ namespace tapedeck::tool {
 
 using Json = nlohmann::ordered_json;
 
+struct DeviceUse;
 struct RooflineAnswer;
 
 // The printed form of an answer. Names in a file may hold bytes that are no UTF-8: they are replaced, and nothing is thrown.
@@ -29,5 +30,6 @@ Json plan_json(const Plan& plan);                        // plan_report.cpp: the
 
 Json peaks_json(const std::vector<ThreadPeaks>& peaks);  // roofline_report.cpp
 Json roofline_json(const RooflineAnswer& answer);        // roofline_report.cpp
+Json device_json(const DeviceUse& use);                  // device_report.cpp
 
 }  // namespace tapedeck::tool

@@ -124,7 +124,8 @@ std::string rules_explained(const Plan& p, const std::vector<SharingBound>& boun
 
 std::string explained(const std::string& what, const Plan& plan, const PlanBackground& background) {
   if (what == "choices") return choices_explained(plan);
-  if (what == "segments") return segments_explained(plan);
+  if (what == "segments")
+    return segments_explained(plan) + (background.device == "cpu" ? std::string() : device_explained(plan, background.device));
   if (what == "peak") return to_text(explain_peak(plan, background.node_us));
   if (what == "wishes" && background.wishes.empty()) return wishes_text({}, plan);  // else the answer has them anyway
   if (what == "memory") return to_text(explain_memory(plan)) + rules_explained(plan, background.sharing);

@@ -16,6 +16,7 @@ struct PlanBackground {
   std::vector<double> node_us;        // peak: by node of the plan's graph
   std::vector<SharingBound> sharing;  // memory: bounds with rules on and off
   std::vector<WishOutcome> wishes;    // for every topic; wishes: with costs
+  std::string device = "cpu";         // segments: how this device runs them
 };
 
 // Empty for an empty `what`.

@@ -121,7 +121,8 @@ std::string expected_text(const std::vector<ExpectedCheck>& checks) {
 }
 
 std::string eager_text(const ReplaySummary& s) {
-  if (*s.equal_to_eager) return "  equal to eager yes\n";
+  if (*s.equal_to_eager)
+    return fmt::format("  equal to eager yes{}\n", s.on_device ? ", within the tolerance, on the CPU" : "");
   std::string text = fmt::format("  equal to eager NO, first at '{}' in step {}\n", s.first_difference, s.differing_step);
   if (s.differing_node) {
     const NodeDifference& d = *s.differing_node;
@@ -179,6 +180,7 @@ std::string replay_report(const ReplaySummary& s) {
   if (s.expected) j["expected"] = expected_json(*s.expected);
   if (!s.written.empty()) j["written"] = s.written;
   if (s.profile) j["profile"] = profile_json(*s.profile);
+  if (s.on_device) j["on_device"] = device_json(*s.on_device);
   return text_of(j);
 }
 
@@ -194,6 +196,7 @@ std::string replay_text(const std::string& path, const ReplaySummary& s) {
   for (const auto& [phase, ms] : s.phase_ms)
     text += fmt::format("  {:<14} {:.3f} ms in the last step\n", phase_name(phase), ms);
   text += stop_text(s);
+  if (s.on_device) text += device_text(*s.on_device);
   if (s.equal_to_eager) text += eager_text(s);
   if (s.expected) text += expected_text(*s.expected);
   if (s.kept_bytes > 0)

@@ -189,10 +189,21 @@ std::string settings_report(const std::vector<SettingDoc>& settings) {
   return text_of({{"schema", "tapedeck.settings/1"}, {"settings", list}});
 }
 
-std::string devices_report(const std::vector<DeviceLine>& devices) {
+std::string devices_report(const std::vector<DeviceLine>& devices, const std::vector<LibraryLine>& libraries) {
   Json list = Json::array();
-  for (const DeviceLine& d : devices) list.push_back({{"name", d.name}, {"available", d.available}, {"detail", d.detail}});
-  return text_of({{"schema", "tapedeck.devices/1"}, {"devices", list}});
+  for (const DeviceLine& d : devices) {
+    Json line = {{"name", d.name}, {"available", d.available}, {"detail", d.detail}};
+    if (d.gpu)
+      line.update({{"memory_bytes", d.gpu->memory_bytes},
+                   {"sm", d.gpu->sm},
+                   {"multiprocessors", d.gpu->multiprocessors},
+                   {"driver_version", d.gpu->driver_version},
+                   {"runtime_version", d.gpu->runtime_version}});
+    list.push_back(line);
+  }
+  Json found = Json::array();
+  for (const LibraryLine& l : libraries) found.push_back({{"name", l.name}, {"found", l.found}, {"why", l.why}});
+  return text_of({{"schema", "tapedeck.devices/1"}, {"devices", list}, {"libraries", found}});
 }
 
 }  // namespace tapedeck::tool

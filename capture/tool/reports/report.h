@@ -15,12 +15,14 @@
 #include <tapedeck/capture/replay/tensor_difference.h>
 #include <tapedeck/capture/replay/tensor_statistics.h>
 #include <tapedeck/capture/sizes/dim_table.h>
+#include <tapedeck/capture/tool/reports/device_report.h>
 #include <tapedeck/capture/tool/reports/graph_summary.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 #include <tapedeck/capture/tool/reports/profile_table.h>
 #include <tapedeck/capture/tool/reports/roofline_report.h>
 #include <tapedeck/capture/tool/reports/shown_value.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/kernels/cuda/runtime.h>
 
 #include <optional>
 #include <string>
@@ -53,6 +55,7 @@ struct ExpectedCheck {
 
 struct ReplaySummary {
   std::string device;
+  std::optional<DeviceUse> on_device;
   int threads = 0;
   std::int64_t steps = 0;
   bool interrupted = false;  // Ctrl-C ended a --loop: the numbers are of the steps before it, and no file was written
@@ -89,6 +92,7 @@ struct BenchRow {
   int plan_threads = 1;  // the plan was made for this many
   std::string costs;     // the source of costs of the plan
   std::optional<RooflineAnswer> roofline = {};
+  std::optional<DeviceUse> on_device = {};
 };
 
 struct ModelSummary {
@@ -103,6 +107,14 @@ struct DeviceLine {
   std::string name;
   bool available = false;
   std::string detail;
+  std::optional<kernels::cuda::DeviceProperties> gpu = {};
+};
+
+// A library of NVIDIA that kernels use if it is there.
+struct LibraryLine {
+  std::string name;
+  bool found = false;
+  std::string why;  // if not
 };
 
 // The error of costs for one file: quantiles of |ln(cost / measured)| over its nodes.
@@ -143,9 +155,10 @@ std::string error_report(const std::string& command, const Failure& failure);  /
 
 // plan_report.cpp. `explain` adds one object for its topic; `background` is the same as for explained().
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background);
-std::string replay_report(const ReplaySummary& summary);                                        // replay_report.cpp
-std::string replay_text(const std::string& path, const ReplaySummary& summary);                 // replay_report.cpp
-std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
+std::string replay_report(const ReplaySummary& summary);                         // replay_report.cpp
+std::string replay_text(const std::string& path, const ReplaySummary& summary);  // replay_report.cpp
+std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted,
+                         const std::string& device);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary);
 std::string calibrate_report(const std::string& path, const Calibration& calibration);  // cost_report.cpp
 std::string cost_check_report(const std::vector<CostCheck>& files);                     // cost_report.cpp
@@ -167,6 +180,6 @@ std::string verify_report(const std::string& path, const std::vector<std::string
 std::string models_report(const std::vector<ModelSummary>& models);
 std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp
 std::string settings_report(const std::vector<SettingDoc>& settings);
-std::string devices_report(const std::vector<DeviceLine>& devices);
+std::string devices_report(const std::vector<DeviceLine>& devices, const std::vector<LibraryLine>& libraries);
 
 }  // namespace tapedeck::tool

@@ -27,6 +27,7 @@
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
+namespace convolution {
 
 using cpu::ConvPass;
 using cpu::ConvShape;
@@ -36,7 +37,8 @@ inline constexpr int kStep = 16;         // steps of k in shared memory at a tim
 inline constexpr int kSide = 4;          // a thread computes kSide x kSide results
 inline constexpr int kAbsent = 1 << 29;  // a coordinate that lies outside of every image
 inline constexpr std::int64_t kMaxImageSide = 1 << 28;
-inline constexpr std::int64_t kWantedTiles = 256, kLeastDepth = 256, kMostDepth = 16384, kMostPartBytes = 64 << 20;
+inline constexpr std::int64_t kWantedTiles = 256, kLeastDepth = 256, kMostDepth = 16384, kMostPartBytes = 64 << 20,
+                              kMostParts = 4096;
 
 // A convolution as the kernels read it. Sizes are {depth, height, width}.
 struct ConvArgs {
@@ -442,6 +444,7 @@ inline std::int64_t split_count(const ConvArgs& args, std::int64_t real_bytes) {
   if (const std::int64_t least = ceil_of(args.depth, kMostDepth); count < least) count = least;
   if (const std::int64_t most = ceil_of(args.depth, kLeastDepth); count > most) count = most;
   if (const std::int64_t most = kMostPartBytes / part_bytes; count > most) count = most;
+  if (count > kMostParts) count = kMostParts;
   return count < 1 ? 1 : count;
 }
 
@@ -531,6 +534,12 @@ inline std::int64_t convolution_workspace(const KernelCall& call, const ConvCall
   const std::int64_t own = own_workspace(call, c), of_dnn = workspace_of_dnn(call, c);
   return of_dnn < 0 ? own : of_dnn;
 }
+
+}  // namespace convolution
+
+// ---- the ops ----
+
+using namespace convolution;
 
 #define TAPEDECK_CONVOLUTION(op, Attrs, pass, dims)                                                 \
   void op(const KernelCall& call) { convolve(call, conv_call<Attrs>(call, ConvPass::pass, dims)); } \

@@ -4,5 +4,6 @@
 // clang-format off
 #define TAPEDECK_CUDA_CONVOLUTION(X, W)                                                 \
   W(conv2d, native) W(conv2d_input_grad, native) W(conv2d_weight_grad, native)          \
-  W(conv3d, native) W(conv3d_input_grad, native) W(conv3d_weight_grad, native)
+  W(conv3d, native) W(conv3d_input_grad, native) W(conv3d_weight_grad, native)          \
+  X(unfold, native) X(fold, native)
 // clang-format on

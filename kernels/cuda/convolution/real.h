@@ -7,6 +7,7 @@
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
+namespace convolution {
 
 // The type in which a kernel computes with elements of type T.
 template <class T>
@@ -47,5 +48,6 @@ void for_reals(const KernelCall& call, DType dtype, F&& f) {
   }
 }
 
+}  // namespace convolution
 }  // namespace TAPEDECK_CUDA_SPACE
 }  // namespace tapedeck::kernels

@@ -42,7 +42,7 @@ void arange(const KernelCall& call) {
   if (is_floating(call.outputs[0].dtype))
     return for_reals(call, call.outputs[0].dtype, [&](auto t) { by_index<decltype(t)>(call, Steps<double>{a.start, a.step}); });
   const Steps<std::int64_t> steps{static_cast<std::int64_t>(a.start), static_cast<std::int64_t>(a.step)};
-  for_integers(call, call.outputs[0].dtype, [&](auto t) { by_index<decltype(t)>(call, steps); });
+  by_index<Integer>(call, steps);
 }
 
 // Each half is counted from its own end, so that both ends are exact.

@@ -4,10 +4,10 @@
 
 #include <tapedeck/kernels/alpha_dropout.h>
 #include <tapedeck/kernels/attrs/random.h>
+#include <tapedeck/kernels/cuda/creation/stream.h>
 #include <tapedeck/kernels/cuda/device_fault.h>
 #include <tapedeck/kernels/cuda/elements.h>
 #include <tapedeck/kernels/normal_quantile.h>
-#include <tapedeck/kernels/philox.h>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
@@ -25,10 +25,23 @@ struct Draw {
   Rule rule;
 };
 
-// The same stream as random_stream(). The device mixes the key; the host computes the hash of the path.
-TAPEDECK_DEVICE RandomStream device_stream(const std::int64_t* rng, std::uint64_t path_hash) {
-  const std::uint64_t key = splitmix64(splitmix64(static_cast<std::uint64_t>(rng[0])) ^ path_hash);
-  return {{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}, static_cast<std::uint64_t>(rng[1])};
+// The elements of one block: together, where `whole`, or the first `count` of them.
+template <class T, int kPerBlock>
+TAPEDECK_DEVICE void load_part(const void* data, DType dtype, std::int64_t at, int count, bool whole,
+                               Value<T> (&x)[kPerBlock]) {
+  if constexpr (!std::is_same_v<T, Integer>) {
+    if (whole) return load_pack<T>(data, dtype, at, x);
+  }
+  for (int i = 0; i < kPerBlock; ++i) x[i] = i < count ? load<T>(data, dtype, at + i) : Value<T>(0);
+}
+template <class T, int kPerBlock>
+TAPEDECK_DEVICE void store_part(void* data, DType dtype, std::int64_t at, int count, bool whole,
+                                const Value<T> (&x)[kPerBlock]) {
+  if constexpr (!std::is_same_v<T, Integer>) {
+    if (whole) return store_pack<T>(data, dtype, at, x);
+  }
+  for (int i = 0; i < kPerBlock; ++i)
+    if (i < count) store<T>(data, dtype, at + i, x[i]);
 }
 
 // A rule has kPerBlock, the elements of one block, and fills them in from the block: draw(block, first, count, x, out), where
@@ -42,16 +55,9 @@ TAPEDECK_KERNEL void draw_kernel(const Draw<Rule> draw) {
     const int count = draw.n - first < kPerBlock ? static_cast<int>(draw.n - first) : kPerBlock;
     const bool whole = draw.aligned && count == kPerBlock;
     Value<T> x[kPerBlock] = {}, out[kPerBlock];
-    if (draw.x && whole)
-      load_pack<T>(draw.x, draw.dtype, first, x);
-    else if (draw.x)
-      for (int i = 0; i < kPerBlock; ++i) x[i] = i < count ? load<T>(draw.x, draw.dtype, first + i) : Value<T>(0);
+    if (draw.x) load_part<T>(draw.x, draw.dtype, first, count, whole, x);
     draw.rule.draw(stream.block(static_cast<std::uint64_t>(index)), first, count, x, out);
-    if (whole)
-      store_pack<T>(draw.out, draw.dtype, first, out);
-    else
-      for (int i = 0; i < kPerBlock; ++i)
-        if (i < count) store<T>(draw.out, draw.dtype, first + i, out[i]);
+    store_part<T>(draw.out, draw.dtype, first, count, whole, out);
   }
 }
 
@@ -66,7 +72,7 @@ void run_draw(const KernelCall& call, Name path, const Rule& rule) {
                         x,
                         out.data,
                         out.dtype,
-                        is_aligned(x, together) && is_aligned(out.data, together),
+                        is_floating(out.dtype) && is_aligned(x, together) && is_aligned(out.data, together),
                         rule};
   launch<Draw<Rule>>(call, &draw_kernel<T, Rule>, for_items((draw.n + Rule::kPerBlock - 1) / Rule::kPerBlock), draw);
 }
@@ -146,12 +152,12 @@ struct BernoulliDraw {
   }
 };
 
-template <class T>
 struct RandintDraw {
   static constexpr int kPerBlock = 2;
   std::uint64_t low, bound;
-  TAPEDECK_DEVICE void draw(const PhiloxBlock& block, std::int64_t, int, const T*, T* out) const {
-    for (int i = 0; i < kPerBlock; ++i) out[i] = static_cast<T>(low + below(block.word[2 * i], block.word[2 * i + 1], bound));
+  TAPEDECK_DEVICE void draw(const PhiloxBlock& block, std::int64_t, int, const std::int64_t*, std::int64_t* out) const {
+    for (int i = 0; i < kPerBlock; ++i)
+      out[i] = static_cast<std::int64_t>(low + below(block.word[2 * i], block.word[2 * i + 1], bound));
   }
 };
 
@@ -221,9 +227,7 @@ void bernoulli(const KernelCall& call) {
 void randint(const KernelCall& call) {
   const auto& a = call.attributes<RandintAttrs>();
   const std::uint64_t low = static_cast<std::uint64_t>(a.low), bound = static_cast<std::uint64_t>(a.high) - low;
-  for_integers(call, call.outputs[0].dtype, [&](auto t) {
-    run_draw<decltype(t)>(call, a.path, RandintDraw<decltype(t)>{low, bound});
-  });
+  run_draw<Integer>(call, a.path, RandintDraw{low, bound});
 }
 
 // ---- the random state ----

@@ -15,9 +15,7 @@ struct Terms {
 };
 
 template <class T, int kCount>
-TAPEDECK_DEVICE void add_rows(const Terms& terms, std::int64_t element) {
-  std::int64_t at[1 + kMostTerms];
-  locate(terms.walk, element, at);
+TAPEDECK_DEVICE void add_rows(const Terms& terms, const std::int64_t (&at)[1 + kMostTerms]) {
   Value<T> sum[kCount], next[kCount];
   load_row<T>(terms.walk, 1, at[1], sum);
   for (int k = 2; k <= terms.count; ++k) {
@@ -28,20 +26,30 @@ TAPEDECK_DEVICE void add_rows(const Terms& terms, std::int64_t element) {
 }
 
 template <class T>
-TAPEDECK_DEVICE void add_singly(const Terms& terms, std::int64_t element) {
-  std::int64_t at[1 + kMostTerms];
-  locate(terms.walk, element, at);
+TAPEDECK_DEVICE void add_singly(const Terms& terms, const std::int64_t (&at)[1 + kMostTerms]) {
   Value<T> sum = load<T>(terms.walk.data[1], terms.walk.dtypes[1], at[1]);
   for (int k = 2; k <= terms.count; ++k) sum = Add{}(sum, load<T>(terms.walk.data[k], terms.walk.dtypes[k], at[k]));
   store<T>(terms.walk.data[0], terms.walk.dtypes[0], at[0], sum);
 }
 
 template <class T>
+inline constexpr int kTermPack = std::is_same_v<T, Real> ? 4 : 1;
+
+template <class T>
 TAPEDECK_KERNEL void add_n_kernel(const Terms terms) {
-  constexpr int kCount = pack_of<T>();
-  for (std::int64_t i = thread_index(); i < terms.walk.packs; i += thread_count()) add_rows<T, kCount>(terms, i * kCount);
-  for (std::int64_t i = terms.walk.packs * kCount + thread_index(); i < terms.walk.n; i += thread_count())
-    add_singly<T>(terms, i);
+  constexpr int kCount = kTermPack<T>;
+  const std::int64_t packs = terms.walk.packs, singles = terms.walk.n - packs * kCount;
+  std::int64_t at[1 + kMostTerms];
+  for (std::int64_t i = thread_index(); i < packs + singles; i += thread_count()) {
+    locate(terms.walk, i < packs ? i * kCount : i + packs * (kCount - 1), at);
+    if constexpr (kCount > 1) {
+      if (i < packs) {
+        add_rows<T, kCount>(terms, at);
+        continue;
+      }
+    }
+    add_singly<T>(terms, at);
+  }
 }
 
 // Adds operands[0 ... count). The walk repeats the last operand in the places that are left, which are never read.
@@ -49,10 +57,11 @@ template <class T>
 void add_terms(const KernelCall& call, const View& out, const View* const* operands, int count) {
   const View* views[1 + kMostTerms] = {&out};
   for (int k = 0; k < kMostTerms; ++k) views[1 + k] = operands[k < count ? k : count - 1];
-  Terms terms{make_walk<1 + kMostTerms>(views), count};
-  if (terms.walk.n == 0) return;
-  terms.walk.packs = count_packs(terms.walk, pack_of<T>());
-  launch<Terms>(call, &add_n_kernel<T>, for_items(terms.walk.packs > 0 ? terms.walk.packs : terms.walk.n), terms);
+  for_parts(make_walk<1 + kMostTerms>(views), [&](const auto& part) {
+    Terms terms{part, count};
+    if (kTermPack < T >> 1) terms.walk.packs = count_packs(part, kTermPack<T>);
+    launch<Terms>(call, &add_n_kernel<T>, for_walk(terms.walk, kTermPack<T>), terms);
+  });
 }
 
 // The dense sum between two launches: f32 for halves.

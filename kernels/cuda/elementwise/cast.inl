@@ -1,4 +1,4 @@
-// Casts between all types, and copies. A cast between f32, f16 and bf16 takes several elements at a time. For the other casts
+// Casts between all types. A cast between f32, f16 and bf16 takes several elements at a time. For the other casts
 // there is one kernel per type of the result; it learns the type of the operand at run time.
 #pragma once
 
@@ -45,13 +45,9 @@ TAPEDECK_KERNEL void cast_kernel(const Walk<2> walk) {
         cast_one<To, double>(walk, at);
         break;
       case DType::i32:
-        cast_one<To, std::int32_t>(walk, at);
-        break;
       case DType::i64:
-        cast_one<To, std::int64_t>(walk, at);
-        break;
       case DType::u8:
-        cast_one<To, std::uint8_t>(walk, at);
+        cast_one<To, Integer>(walk, at);
         break;
       case DType::boolean:
         cast_bool<To>(walk, at);
@@ -65,8 +61,7 @@ TAPEDECK_KERNEL void cast_kernel(const Walk<2> walk) {
 
 template <class To>
 void cast_to(const KernelCall& call) {
-  const auto walk = make_walk<2>(call);
-  launch<Walk<2>>(call, &cast_kernel<To>, for_items(walk.n), walk);
+  for_parts(make_walk<2>(call), [&](const Walk<2>& part) { launch<Walk<2>>(call, &cast_kernel<To>, for_items(part.n), part); });
 }
 
 inline bool is_real(DType d) { return is_floating(d) && d != DType::f64; }
@@ -75,15 +70,10 @@ void cast(const KernelCall& call) {
   const DType to = call.outputs[0].dtype;
   if (is_real(to) && is_real(call.inputs[0].dtype)) return map<Real, Real>(call, Identity{});
   if (to == DType::boolean) return cast_to<Bool>(call);
-  for_all_numbers(call, to, [&](auto t) { cast_to<decltype(t)>(call); });
-}
-
-// Copies bytes, 16 by one access where they lie dense.
-void copy(const KernelCall& call) {
-  for_element_widths(call.outputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    map_by<16 / sizeof(T), T, T>(call, Identity{});
-  });
+  if (to == DType::i32) return cast_to<std::int32_t>(call);
+  if (to == DType::i64) return cast_to<std::int64_t>(call);
+  if (to == DType::u8) return cast_to<std::uint8_t>(call);
+  for_reals(call, to, [&](auto t) { cast_to<decltype(t)>(call); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -72,10 +72,7 @@ void logical_not(const KernelCall& call) { map<Byte, Byte>(call, LogicalNot{}); 
 template <class Bits, class Logic>
 void combine(const KernelCall& call) {
   if (call.outputs[0].dtype == DType::boolean) return logic<Logic>(call);
-  for_integers(call, call.outputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    map_singly<T, T, T>(call, Bits{});
-  });
+  map_singly<Integer, Integer, Integer>(call, Bits{});
 }
 TAPEDECK_MAPPED(bitwise_and, combine, BitwiseAnd, LogicalAnd)
 TAPEDECK_MAPPED(bitwise_or, combine, BitwiseOr, LogicalOr)
@@ -83,10 +80,7 @@ TAPEDECK_MAPPED(bitwise_xor, combine, BitwiseXor, LogicalXor)
 
 void bitwise_not(const KernelCall& call) {
   if (call.outputs[0].dtype == DType::boolean) return logical_not(call);
-  for_integers(call, call.outputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    map_singly<T, T>(call, BitwiseNot{});
-  });
+  map_singly<Integer, Integer>(call, BitwiseNot{});
 }
 
 struct NotNegative {

@@ -34,13 +34,6 @@ void unary_floats_of(const KernelCall& call, const Make& make) {
   });
 }
 template <class Make>
-void unary_numbers_of(const KernelCall& call, const Make& make) {
-  for_all_numbers(call, call.outputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    map_family<T, T>(call, make(Value<T>{}));
-  });
-}
-template <class Make>
 void binary_floats_of(const KernelCall& call, const Make& make) {
   for_reals(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
@@ -54,7 +47,10 @@ void unary_floats(const KernelCall& call) {
 }
 template <class F>
 void unary_numbers(const KernelCall& call) {
-  unary_numbers_of(call, [](auto) { return F{}; });
+  for_all_numbers(call, call.outputs[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    map_family<T, T>(call, F{});
+  });
 }
 template <class F>
 void binary_floats(const KernelCall& call) {
@@ -95,10 +91,7 @@ struct Checked {
 
 template <class F, class Rule>
 void checked_integers(const KernelCall& call) {
-  for_integers(call, call.outputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    map_singly<T, T, T>(call, Checked<F, Rule>{call.fault});
-  });
+  map_singly<Integer, Integer, Integer>(call, Checked<F, Rule>{call.fault});
 }
 // Integers are checked by Rule; other numbers need no check.
 template <class F, class Rule>

@@ -28,7 +28,7 @@
   X(tanhshrink, native) X(prelu, native) X(softplus, native) X(softplus_grad, native) X(elu, native) X(selu, native)           \
   X(celu, native) X(elu_grad, native) X(leaky_relu, native) X(hardshrink, native) X(softshrink, native) X(threshold, native)   \
   /* cast.inl */                                                                                                               \
-  X(cast, native) X(copy, native)                                                                                              \
+  X(cast, native)                                                                                                              \
   /* recurrent.inl */                                                                                                          \
   X(lstm_cell, native) X(lstm_cell_grad, native) X(gru_cell, native) X(gru_cell_grad, native)
 // clang-format on

@@ -77,29 +77,64 @@ std::int64_t count_packs(const Walk<kOperands>& walk, std::int64_t count) {
   return walk.n / count;
 }
 
-// Computes the offset of an element of the walk in every operand. Division is the expensive part, so Index has 32 bits where
-// the walk is short enough.
-template <class Index, int kOperands>
-TAPEDECK_DEVICE void locate_by(const Walk<kOperands>& walk, std::int64_t element, std::int64_t (&at)[kOperands]) {
-  for (int k = 0; k < kOperands; ++k) at[k] = 0;
-  Index rest = static_cast<Index>(element);
-  for (int d = walk.rank - 1; d >= 0; --d) {
-    const Index size = static_cast<Index>(walk.sizes[d]);
-    const Index quotient = d == 0 ? Index(0) : rest / size;
-    const std::int64_t index = static_cast<std::int64_t>(rest - quotient * size);
-    for (int k = 0; k < kOperands; ++k) at[k] += index * walk.strides[k][d];
-    rest = quotient;
-  }
-}
+// The offset of an element of the walk in every operand. A walk of several dimensions has few enough elements for divisions of
+// 32 bits, which are much faster (for_parts).
 template <int kOperands>
 TAPEDECK_DEVICE void locate(const Walk<kOperands>& walk, std::int64_t element, std::int64_t (&at)[kOperands]) {
   if (walk.rank <= 1) {  // dense, or a row of any stride; a walk of rank 0 has one element
     for (int k = 0; k < kOperands; ++k) at[k] = walk.rank == 0 ? 0 : element * walk.strides[k][0];
-  } else if (walk.n <= std::numeric_limits<std::int32_t>::max()) {
-    locate_by<std::uint32_t>(walk, element, at);
-  } else {
-    locate_by<std::uint64_t>(walk, element, at);
+    return;
   }
+  for (int k = 0; k < kOperands; ++k) at[k] = 0;
+  std::uint32_t rest = static_cast<std::uint32_t>(element);
+  for (int d = walk.rank - 1; d >= 0; --d) {
+    const std::uint32_t size = static_cast<std::uint32_t>(walk.sizes[d]), quotient = d == 0 ? 0 : rest / size;
+    const std::int64_t index = rest - quotient * size;
+    for (int k = 0; k < kOperands; ++k) at[k] += index * walk.strides[k][d];
+    rest = quotient;
+  }
+}
+
+// Moves the walk to index `index` of dimension d.
+template <int kOperands>
+void advance(Walk<kOperands>& walk, int d, std::int64_t index) {
+  for (int k = 0; k < kOperands; ++k)
+    walk.data[k] =
+        static_cast<char*>(walk.data[k]) + index * walk.strides[k][d] * static_cast<std::int64_t>(dtype_size(walk.dtypes[k]));
+}
+
+// The walk without its first `count` dimensions.
+template <int kOperands>
+Walk<kOperands> without_first(Walk<kOperands> walk, int count) {
+  walk.rank -= count;
+  for (int d = 0; d < walk.rank; ++d) {
+    walk.sizes[d] = walk.sizes[d + count];
+    for (int k = 0; k < kOperands; ++k) walk.strides[k][d] = walk.strides[k][d + count];
+  }
+  return walk;
+}
+
+// Calls f with parts of the walk that have at most `most` elements each. A walk of one dimension is not cut. The parts are
+// pieces of one dimension and everything inside it.
+template <int kOperands, class F>
+void for_parts(const Walk<kOperands>& walk, const F& f, std::int64_t most = std::numeric_limits<std::int32_t>::max()) {
+  if (walk.n == 0) return;
+  if (walk.rank <= 1 || walk.n <= most) return f(walk);
+  int d = walk.rank - 1;
+  std::int64_t inner = 1;
+  while (walk.sizes[d] <= most / inner) inner *= walk.sizes[d--];
+  const std::int64_t rows = most / inner, outer = walk.n / inner / walk.sizes[d];
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t first = 0; first < walk.sizes[d]; first += rows) {
+      Walk<kOperands> part = walk;
+      for (std::int64_t rest = o, i = d - 1; i >= 0; rest /= walk.sizes[i--])
+        advance(part, static_cast<int>(i), rest % walk.sizes[i]);
+      advance(part, d, first);
+      part = without_first(part, d);
+      part.sizes[0] = walk.sizes[d] - first < rows ? walk.sizes[d] - first : rows;
+      part.n = part.sizes[0] * inner;
+      f(part);
+    }
 }
 
 // kCount elements of operand k, from offset `at` on: neighbours, or one element again and again.
@@ -143,15 +178,16 @@ TAPEDECK_DEVICE void map_pack(const Map<F, Out, In...>& map, const std::int64_t*
 template <int kCount, class F, class Out, class... In>
 TAPEDECK_KERNEL void map_kernel(const Map<F, Out, In...> map) {
   constexpr auto operands = std::index_sequence_for<In...>{};
+  const std::int64_t packs = map.walk.packs, singles = map.walk.n - packs * kCount;
   std::int64_t at[1 + sizeof...(In)];
-  if constexpr (kCount > 1) {
-    for (std::int64_t i = thread_index(); i < map.walk.packs; i += thread_count()) {
-      locate(map.walk, i * kCount, at);
-      map_pack<kCount>(map, at, operands);
+  for (std::int64_t i = thread_index(); i < packs + singles; i += thread_count()) {
+    locate(map.walk, i < packs ? i * kCount : i + packs * (kCount - 1), at);
+    if constexpr (kCount > 1) {
+      if (i < packs) {
+        map_pack<kCount>(map, at, operands);
+        continue;
+      }
     }
-  }
-  for (std::int64_t i = map.walk.packs * kCount + thread_index(); i < map.walk.n; i += thread_count()) {
-    locate(map.walk, i, at);
     map_one(map, at, operands);
   }
 }
@@ -168,13 +204,19 @@ constexpr int pack_of() {
   return widest > 4 ? 2 : 4;
 }
 
+// The threads of a walk: one for each group of `count` elements, and one for each element that is left.
+template <int kOperands>
+Launch for_walk(const Walk<kOperands>& walk, std::int64_t count) {
+  return for_items(walk.n - walk.packs * (count - 1));
+}
+
 template <int kCount, class Out, class... In, class F>
 void map_by(const KernelCall& call, const F& f) {
-  Map<F, Out, In...> map{make_walk<1 + sizeof...(In)>(call), f};
-  if (map.walk.n == 0) return;
-  if (kCount > 1) map.walk.packs = count_packs(map.walk, kCount);
-  launch<Map<F, Out, In...>>(call, &map_kernel<kCount, F, Out, In...>,
-                             for_items(map.walk.packs > 0 ? map.walk.packs : map.walk.n), map);
+  for_parts(make_walk<1 + sizeof...(In)>(call), [&](const auto& part) {
+    Map<F, Out, In...> map{part, f};
+    if (kCount > 1) map.walk.packs = count_packs(part, kCount);
+    launch<Map<F, Out, In...>>(call, &map_kernel<kCount, F, Out, In...>, for_walk(map.walk, kCount), map);
+  });
 }
 
 // A whole elementwise kernel: out = f(in...).

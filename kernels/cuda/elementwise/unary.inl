@@ -49,12 +49,21 @@ TAPEDECK_MAPPED(ceil, rounding, Ceil)
 TAPEDECK_MAPPED(round, rounding, Round)
 TAPEDECK_MAPPED(trunc, rounding, Trunc)
 
+// The bound as an element of the type, which saturates it.
+template <class V>
+V bound_of(DType dtype, double bound) {
+  if (dtype == DType::i32) return static_cast<V>(Cast<std::int32_t>{}(bound));
+  if (dtype == DType::u8) return static_cast<V>(Cast<std::uint8_t>{}(bound));
+  return Cast<V>{}(bound);
+}
+
 void clamp(const KernelCall& call) {
   const auto& a = call.attributes<ClampAttrs>();
-  unary_numbers_of(call, [&](auto t) {
+  const DType dtype = call.outputs[0].dtype;
+  for_all_numbers(call, dtype, [&](auto t) {
     using T = decltype(t);
-    const T low = Cast<T>{}(a.min), high = Cast<T>{}(a.max);
-    return Clamp<T>{low < high ? low : high, high};
+    const auto low = bound_of<Value<T>>(dtype, a.min), high = bound_of<Value<T>>(dtype, a.max);
+    map_family<T, T>(call, Clamp<Value<T>>{low < high ? low : high, high});
   });
 }
 

@@ -1,4 +1,4 @@
-// Copies between views, and the ops that are nothing else: concat, unstack, slice_assign, diagonal_assign, flip.
+// Copies between views, and the ops that are nothing else: copy, concat, unstack, slice_assign, diagonal_assign, flip.
 //
 //   concat [a b] and [c]   ->   copy [a b] into elements 0 ... 1 of the result, copy [c] into element 2
 //
@@ -275,6 +275,11 @@ void copy_view(const KernelCall& call, const View& from, const View& to) {
 void clear_bytes(const KernelCall& call, void* to, std::int64_t bytes) { run_bytes(call, nullptr, to, bytes); }
 
 }  // namespace movement
+
+void copy(const KernelCall& call) {
+  const View &from = call.inputs[0], &to = call.outputs[0];
+  if (!movement::lies_there(from, to)) movement::copy_view(call, from, to);
+}
 
 // Dense parts go in one launch; the others one after the other.
 void concat(const KernelCall& call) {

@@ -5,5 +5,6 @@
 #define TAPEDECK_CUDA_OPTIMIZER(X, W)                                                                                          \
   X(sgd, native) X(sgd_momentum, native) X(adamw, native) X(adam, native) X(adamw_amsgrad, native) X(adam_amsgrad, native)     \
   X(rmsprop, native) X(rmsprop_momentum, native) X(rmsprop_centered, native) X(rmsprop_centered_momentum, native)              \
-  X(adagrad, native) X(adadelta, native) X(lion, native) X(count_next, native) X(loss_scale_next, native)
+  X(adagrad, native) X(adadelta, native) X(lion, native) X(count_next, native) X(loss_scale_next, native)                      \
+  X(all_finite, native) W(global_norm, native)
 // clang-format on

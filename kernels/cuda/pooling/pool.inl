@@ -5,11 +5,14 @@
 #pragma once
 
 #include <tapedeck/kernels/cpu/pooling/pool.h>
+#include <tapedeck/kernels/cuda/convolution/planes.h>
 #include <tapedeck/kernels/cuda/device_fault.h>
-#include <tapedeck/kernels/cuda/pooling/planes.h>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
+namespace pooling {
+
+using namespace convolution;
 
 // The operands of a pool. `in` is x or its gradient, and `out` is y or its gradient.
 struct PoolArgs {
@@ -312,6 +315,12 @@ inline void avg_pool_grad(const KernelCall& call) {
   if (!fits_pool(call, dx, dy, p)) return;
   for_reals(call, dx.dtype, [&](auto t) { launch(call, &avg_pool_grad_kernel<decltype(t)>, for_items(p.n), p); });
 }
+
+}  // namespace pooling
+
+// ---- the ops ----
+
+using namespace pooling;
 
 void max_pool2d(const KernelCall& call) { max_pool(call); }
 void max_pool2d_index(const KernelCall& call) { max_pool_index(call); }

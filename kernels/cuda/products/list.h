@@ -2,5 +2,6 @@
 #pragma once
 
 // clang-format off
-#define TAPEDECK_CUDA_PRODUCTS(X, W) W(matmul, native) W(linear, native) W(addmm, native)
+#define TAPEDECK_CUDA_PRODUCTS(X, W) W(matmul, native) W(linear, native) W(addmm, native)                                             \
+  X(scaled_dot_product_attention, native) W(scaled_dot_product_attention_grad, native)
 // clang-format on

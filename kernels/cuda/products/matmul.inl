@@ -4,54 +4,16 @@
 // A product is never split over the inner dimension between blocks, so its bits depend on the call alone. f32, f16 and bf16 are
 // summed in f32, and a result is rounded once, after `old` or the bias is added.
 #include <tapedeck/kernels/cuda/products/lt_product.h>
+#include <tapedeck/kernels/cuda/products/numbers.h>
 #include <tapedeck/kernels/cuda/products/product.h>
 #include <tapedeck/kernels/cuda/products/registers.h>
 #include <tapedeck/kernels/cuda/simt.h>
-#include <tapedeck/kernels/half.h>
-#include <tapedeck/kernels/scalar.h>
 
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
-
-// ---- elements ----
-
-// Integers are computed as unsigned numbers, so that overflow wraps around.
-template <class Sum>
-TAPEDECK_DEVICE Sum multiply_add(Sum a, Sum b, Sum c) {
-  if constexpr (std::is_floating_point_v<Sum>)
-    return std::fma(a, b, c);
-  else
-    return a * b + c;
-}
-
-// Element `at` of an operand, in the type in which products are summed.
-template <class Sum>
-TAPEDECK_DEVICE Sum load_number(const void* data, DType dtype, std::int64_t at) {
-  if constexpr (std::is_same_v<Sum, float>) {
-    if (dtype == DType::f16) return to_f32(static_cast<const F16*>(data)[at]);
-    if (dtype == DType::bf16) return to_f32(static_cast<const Bf16*>(data)[at]);
-  }
-  return static_cast<const Sum*>(data)[at];
-}
-
-template <class Sum>
-TAPEDECK_DEVICE void store_number(void* data, DType dtype, std::int64_t at, Sum value) {
-  if constexpr (std::is_same_v<Sum, float>) {
-    if (dtype == DType::f16) {
-      static_cast<F16*>(data)[at] = to_f16(value);
-      return;
-    }
-    if (dtype == DType::bf16) {
-      static_cast<Bf16*>(data)[at] = to_bf16(value);
-      return;
-    }
-  }
-  static_cast<Sum*>(data)[at] = value;
-}
 
 // ---- one matrix of the batch ----
 
@@ -337,23 +299,48 @@ void compute_product(const KernelCall& call, const Product& p) {
   }
 }
 
-inline void run_product(const KernelCall& call, Product p) {
-  if (call.outputs[0].numel() == 0) return;
-  simplify(p);
-  switch (p.dtype) {
+// Calls f with a number of the type in which the product is summed.
+template <class F>
+void for_sums(const KernelCall& call, DType dtype, F&& f) {
+  switch (dtype) {
     case DType::f32:
     case DType::f16:
     case DType::bf16:
-      return compute_product<float>(call, p);
+      return f(float{});
     case DType::f64:
-      return compute_product<double>(call, p);
+      return f(double{});
     case DType::i32:
-      return compute_product<std::uint32_t>(call, p);
+      return f(std::uint32_t{});
     case DType::i64:
-      return compute_product<std::uint64_t>(call, p);
+      return f(std::uint64_t{});
     default:
-      return call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(p.dtype));
+      return call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
   }
+}
+
+inline void run_product(const KernelCall& call, Product p) {
+  if (call.outputs[0].numel() == 0) return;
+  simplify(p);
+  for_sums(call, p.dtype, [&](auto sum) { compute_product<decltype(sum)>(call, p); });
+}
+
+inline Product addmm_of(const KernelCall& call) {
+  return addmm_product(call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0]);
+}
+
+// A dense sum is added where the product is made, and any other sum afterwards: so the product is that of matmul, to the bit. A
+// sum of f16 or bf16 is always added before the result is rounded.
+inline bool adds_afterwards(const KernelCall& call) { return !call.inputs[0].dense() && !is_half(call.outputs[0].dtype); }
+
+inline void run_addmm(const KernelCall& call) {
+  const Product p = addmm_of(call);
+  if (!adds_afterwards(call)) return run_product(call, p);
+  Product alone = p;
+  alone.old = {};
+  run_product(call, alone);
+  const std::int64_t elements = call.outputs[0].numel();
+  if (elements > 0)
+    for_sums(call, p.dtype, [&](auto sum) { launch(call, &add_to_product<decltype(sum)>, for_items(elements), p); });
 }
 
 inline std::int64_t product_workspace(const KernelCall& call, Product p) {
@@ -368,15 +355,15 @@ inline Product linear_of(const KernelCall& call) {
 
 void matmul(const KernelCall& call) { run_product(call, matmul_product(call.inputs[0], call.inputs[1], call.outputs[0])); }
 void linear(const KernelCall& call) { run_product(call, linear_of(call)); }
-void addmm(const KernelCall& call) {
-  run_product(call, addmm_product(call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0]));
-}
+void addmm(const KernelCall& call) { run_addmm(call); }
 std::int64_t matmul_workspace(const KernelCall& call) {
   return product_workspace(call, matmul_product(call.inputs[0], call.inputs[1], call.outputs[0]));
 }
 std::int64_t linear_workspace(const KernelCall& call) { return product_workspace(call, linear_of(call)); }
 std::int64_t addmm_workspace(const KernelCall& call) {
-  return product_workspace(call, addmm_product(call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0]));
+  Product p = addmm_of(call);
+  if (adds_afterwards(call)) p.old = {};
+  return product_workspace(call, p);
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -345,7 +345,7 @@ TEST(Executor, RefusesWrongTypesAndNames) {
 TEST(Executor, RefusesDevicesItDoesNotHave) {
   const Plan plan = make_plan(parse("graph id(%x: f32[2]) { return %x }"));
   expect_mentions(message_of<UsageError>([&] { Executor(plan, {.device = "tpu"}); }), {"'tpu'", "cpu", "cuda"});
-  const std::string cuda = message_of<DeviceError>([&] { Executor(plan, {.device = "cuda"}); });
+  const std::string cuda = message_of<DeviceError>([&] { Executor(plan, {.device = "cuda:999"}); });
   EXPECT_FALSE(cuda.empty());
   EXPECT_EQ(cuda.find('\n'), std::string::npos);
   EXPECT_THROW(Executor(plan, {.threads = -1}), UsageError);

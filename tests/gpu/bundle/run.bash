@@ -23,16 +23,16 @@ for part in "${parts[@]}"; do
   esac
 done
 
-# The libraries of the bundle lie in archives. Where there is no xz, python3 unpacks them.
-for archive in lib own; do
-  if [ -f "$here/$archive.tar.xz" ] && [ ! -e "$here/lib/.$archive" ]; then
-    mkdir -p "$here/lib"
-    tar xJf "$here/$archive.tar.xz" -C "$here/lib" 2> /dev/null ||
-      python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1], "r:xz").extractall(sys.argv[2])' "$here/$archive.tar.xz" "$here/lib" || exit 1
-    touch "$here/lib/.$archive"
+# The programs and their libraries lie in archives. Where there is no xz, python3 unpacks them.
+for archive in libraries programs; do
+  packed=$here/$archive.tar.xz
+  if [ -f "$packed" ] && [ ! "$here/.$archive" -nt "$packed" ]; then
+    tar xJf "$packed" -C "$here" 2> /dev/null ||
+      python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1], "r:xz").extractall(sys.argv[2])' "$packed" "$here" || exit 1
+    touch "$here/.$archive"
   fi
 done
-# Then those of NVIDIA: the wheels of Python, and the toolkit.
+# Behind the libraries of the bundle come those of NVIDIA: the wheels of Python, and the toolkit.
 wheels=$(python3 -c 'import glob, site; print(":".join(d for s in site.getsitepackages() for d in sorted(glob.glob(s + "/nvidia/*/lib"))))' 2> /dev/null)
 export LD_LIBRARY_PATH="$here/lib${wheels:+:$wheels}:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 

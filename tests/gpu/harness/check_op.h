@@ -28,12 +28,13 @@ enum class Rule {
 };
 Rule rule_of(const Op& op);
 
-// What is tried. Each call runs twice, and both runs must give the same bits.
+// What is tried.
 struct Effort {
   bool strides = true;  // all arrangements, otherwise dense operands only
   bool types = true;    // all types that the op takes, otherwise f32
   bool larger = true;   // larger operands too
   int examples = 1000;  // at most so many examples
+  bool twice = true;    // each call runs twice, and both runs must give the same bits
 };
 
 // Every example of the op.

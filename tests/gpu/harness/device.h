@@ -42,6 +42,8 @@ class Device {
 
 // The kernels of the CPU in memory of the host.
 std::unique_ptr<Device> host_device();
+// The CUDA kernels in the emulator of tests/kernels/cuda/emulator, in memory of the host.
+std::unique_ptr<Device> emulated_device();
 // The GPU. REQUIRES: cuda_status().available.
 std::unique_ptr<Device> cuda_device();
 

@@ -1,5 +1,6 @@
 // The fixture of tests that need a GPU. Without one each case is skipped and says why; with TAPEDECK_REQUIRE_GPU it fails. With
-// TAPEDECK_GPU_STAND_IN=host the kernels of the CPU take the place of the GPU: that shows that the tests themselves work.
+// TAPEDECK_GPU_STAND_IN=host the kernels of the CPU take the place of the GPU, which shows that the tests themselves work; with
+// TAPEDECK_GPU_STAND_IN=emulated the CUDA kernels run in the emulator.
 #pragma once
 
 #include <tapedeck/kernels/cuda/runtime.h>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 namespace tapedeck::gpu {
 
@@ -23,10 +25,14 @@ class GpuTest : public ::testing::Test {
   }
 
   static bool stand_in() { return std::getenv("TAPEDECK_GPU_STAND_IN") != nullptr; }
+  static std::unique_ptr<Device> open() {
+    if (!stand_in()) return cuda_device();
+    return std::string(std::getenv("TAPEDECK_GPU_STAND_IN")) == "emulated" ? emulated_device() : host_device();
+  }
 
   // One device for the whole process: its memory and stream last until the end.
   static Device& device() {
-    static const std::unique_ptr<Device> the_device = stand_in() ? host_device() : cuda_device();
+    static const std::unique_ptr<Device> the_device = open();
     return *the_device;
   }
 

@@ -1,10 +1,8 @@
 // The stand-in for a GPU: kernels of the CPU.
-#include <tapedeck/tests/gpu/harness/device.h>
+#include <tapedeck/tests/gpu/harness/host_memory.h>
 
 #include <tapedeck/kernels/half.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <vector>
 
 namespace tapedeck::gpu {
@@ -21,22 +19,14 @@ std::vector<Type> types_of(const View* views, int n) {
   return types;
 }
 
-class HostDevice : public Device {
+class HostDevice : public HostMemory {
  public:
   std::string name() const override { return "host"; }
-  unsigned char* allocate(std::size_t bytes) override {
-    return static_cast<unsigned char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256 + 256));
-  }
-  void release(unsigned char* memory) override { std::free(memory); }
-  void write(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void read(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-
   bool has(const Op& op) const override { return op.kernels[0] != nullptr; }
   bool takes_halves(const Op&) const override { return true; }
   std::int64_t workspace(const Op& op, const KernelCall& call) const override {
     return workspace_bytes(op, types_of(call.inputs, call.n_inputs), types_of(call.outputs, call.n_outputs), call.attrs);
   }
-  KernelFault* fault() override { return &fault_; }
   void run(const Op& op, KernelCall call) override {
     Kernel kernel = op.kernels[0];
     if (runs_in_f32(op, types_of(call.inputs, call.n_inputs), types_of(call.outputs, call.n_outputs))) {
@@ -45,10 +35,6 @@ class HostDevice : public Device {
     }
     kernel(call);
   }
-  void wait() override {}
-
- private:
-  KernelFault fault_;
 };
 
 }  // namespace

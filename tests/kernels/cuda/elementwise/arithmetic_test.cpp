@@ -42,7 +42,7 @@ TEST_F(CudaArithmetic, SumsOfManyEqualCpu) {
   for (const DType t : kNumbers)
     for (const int terms : {1, 2, 3, 15, 16, 17, 31, 32, 40}) {
       Case c = TAPEDECK_CASE(add_n);
-      c.workspace_per_call = 64 << 10;
+      c.workspace = &kernels::emulated::add_n_workspace;
       Types types(static_cast<std::size_t>(terms) + 1, t);
       try_elementwise(c, types, nullptr, 6, {-5, 5, false});
     }
@@ -121,6 +121,42 @@ TEST(CudaPacks, AreTakenWhereRowsAreContiguousAndAligned) {
   EXPECT_EQ(packs_of({103}, {2}, {1}), 0);          // gaps
   EXPECT_EQ(packs_of({}, {}, {}), 0);               // one element
   EXPECT_EQ(packs_of({3}, {1}, {1}), 0);            // fewer elements than a group
+}
+
+// A large walk is cut into parts. Here the limit is small: every element of every part is marked once.
+TEST(CudaParts, CoverTheWalkOnce) {
+  for (const Sizes& sizes : {Sizes{5, 7, 4}, {3, 2, 2, 9}, {2, 60}, {1, 100}})
+    for (const std::int64_t most : {1, 2, 5, 8, 30, 59, 1000}) {
+      std::vector<float> marks(1000), source(1);
+      View views[2];
+      for (View& v : views) v.dtype = DType::f32, v.rank = static_cast<int>(sizes.size());
+      views[0].data = marks.data(), views[1].data = source.data();
+      std::int64_t stride = 1, total = 1;
+      for (int d = views[0].rank - 1; d >= 0; --d) {
+        const std::int64_t size = sizes[static_cast<std::size_t>(d)];
+        for (View& v : views) v.sizes[d] = size;
+        views[0].strides[d] = stride, views[1].strides[d] = 0;
+        stride = stride * size + 1;  // a gap, so that no dimensions merge
+        total *= size;
+      }
+      const View* both[] = {&views[0], &views[1]};
+      const auto walk = kernels::emulated::make_walk<2>(both);
+      std::int64_t seen = 0;
+      kernels::emulated::for_parts(
+          walk,
+          [&](const auto& part) {
+            EXPECT_TRUE(part.n <= most || part.rank <= 1);
+            for (std::int64_t i = 0; i < part.n; ++i, ++seen) {
+              std::int64_t at[2];
+              kernels::emulated::locate(part, i, at);
+              EXPECT_EQ(at[1], 0);
+              static_cast<float*>(part.data[0])[at[0]] += 1;
+            }
+          },
+          most);
+      EXPECT_EQ(seen, total);
+      EXPECT_EQ(std::count(marks.begin(), marks.end(), 1.0f), total);
+    }
 }
 
 }  // namespace

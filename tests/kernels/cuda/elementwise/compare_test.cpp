@@ -1,4 +1,4 @@
-// Comparisons, logic, bits, selection, casts and copies for the device, in the emulator, against the CPU kernels.
+// Comparisons, logic, bits, selection and casts for the device, in the emulator, against the CPU kernels.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cuda/elementwise/list.h>
 #include <tapedeck/tests/kernels/cuda/cases.h>
@@ -65,12 +65,6 @@ TEST_F(CudaConversions, CastsEqualCpu) {
       const CastAttrs attrs{to};
       try_elementwise(c, {from, to}, &attrs, 12);
     }
-}
-
-TEST_F(CudaConversions, CopiesEqualCpu) {
-  Case c = TAPEDECK_CASE(copy);
-  c.native = true;
-  for (const DType t : kAll) try_elementwise(c, {t, t});
 }
 
 }  // namespace

@@ -17,8 +17,6 @@ namespace {
 namespace device = kernels::emulated;
 namespace cpu = kernels::cpu;
 
-void copy_on_device(const KernelCall& call) { device::movement::copy_view(call, call.inputs[0], call.outputs[0]); }
-
 TEST(CudaMovement, CopiesViewsOfAnyStrides) {
   Random random(1);
   for (const DType dtype : kAllTypes)
@@ -27,7 +25,7 @@ TEST(CudaMovement, CopiesViewsOfAnyStrides) {
       const Array x = random_bits(random, dtype, sizes);
       const Array from = k % 3 == 0 ? x : scrambled(random, x);
       const Array to = k % 3 == 1 ? make_array(dtype, sizes) : scrambled(random, x);
-      expect_same(&copy_on_device, &cpu::copy, {from}, {to});
+      expect_same(&device::copy, &cpu::copy, {from}, {to});
     }
 }
 
@@ -36,8 +34,13 @@ TEST(CudaMovement, CopiesDenseBytesAtAnyAlignment) {
   for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64})
     for (const std::int64_t n : {1, 3, 16, 33, 1000})
       for (const std::int64_t shift : {0, 1, 4})
-        expect_same(&copy_on_device, &cpu::copy, {shifted(random, dtype, {n}, shift)},
+        expect_same(&device::copy, &cpu::copy, {shifted(random, dtype, {n}, shift)},
                     {shifted(random, dtype, {n}, n % 2 ? shift : 0)});
+}
+
+TEST(CudaMovement, LeavesACopyOfItselfAlone) {
+  Random random(12);
+  expect_same_in_place(&device::copy, &cpu::copy, {scrambled(random, random_bits(random, DType::f32, {5, 6}))}, 0);
 }
 
 TEST(CudaMovement, TransposesThroughTiles) {
@@ -45,21 +48,21 @@ TEST(CudaMovement, TransposesThroughTiles) {
   for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::i64})
     for (const auto& [rows, columns] : {std::pair{32, 32}, {16, 70}, {65, 33}, {17, 16}}) {
       const Array x = random_bits(random, dtype, {columns, rows});
-      expect_same(&copy_on_device, &cpu::copy, {permuted(x, {1, 0})}, {make_array(dtype, {rows, columns})});
+      expect_same(&device::copy, &cpu::copy, {permuted(x, {1, 0})}, {make_array(dtype, {rows, columns})});
       const Array many = random_bits(random, dtype, {3, columns, 2, rows});
-      expect_same(&copy_on_device, &cpu::copy, {permuted(many, {0, 2, 3, 1})}, {make_array(dtype, {3, 2, rows, columns})});
-      expect_same(&copy_on_device, &cpu::copy, {permuted(many, {3, 0, 2, 1})}, {make_array(dtype, {rows, 3, 2, columns})});
+      expect_same(&device::copy, &cpu::copy, {permuted(many, {0, 2, 3, 1})}, {make_array(dtype, {3, 2, rows, columns})});
+      expect_same(&device::copy, &cpu::copy, {permuted(many, {3, 0, 2, 1})}, {make_array(dtype, {rows, 3, 2, columns})});
     }
 }
 
 TEST(CudaMovement, RepeatsBroadcastElements) {
   Random random(4);
   for (const DType dtype : {DType::u8, DType::f32}) {
-    expect_same(&copy_on_device, &cpu::copy, {broadcast(random_bits(random, dtype, {20, 1}), {3, 20, 40})},
+    expect_same(&device::copy, &cpu::copy, {broadcast(random_bits(random, dtype, {20, 1}), {3, 20, 40})},
                 {make_array(dtype, {3, 20, 40})});
-    expect_same(&copy_on_device, &cpu::copy, {broadcast(random_bits(random, dtype, {64}), {5, 64})},
+    expect_same(&device::copy, &cpu::copy, {broadcast(random_bits(random, dtype, {64}), {5, 64})},
                 {make_array(dtype, {5, 64})});
-    expect_same(&copy_on_device, &cpu::copy, {broadcast(random_bits(random, dtype, {}), {100})}, {make_array(dtype, {100})});
+    expect_same(&device::copy, &cpu::copy, {broadcast(random_bits(random, dtype, {}), {100})}, {make_array(dtype, {100})});
   }
 }
 

@@ -1,8 +1,7 @@
-// Scans, unfold and fold in the emulator. The oracles are the CPU kernels; every byte must be theirs.
+// Scans in the emulator. The oracles are the CPU kernels; every byte must be theirs.
 #include <tapedeck/tests/kernels/cuda/movement/compare.h>
 
 #include <tapedeck/kernels/cuda/movement/scan.inl>
-#include <tapedeck/kernels/cuda/movement/unfold.inl>
 
 namespace tapedeck::kernels::cpu {
 void cumsum(const KernelCall& call);
@@ -11,8 +10,6 @@ void linear_scan(const KernelCall& call);
 void logcumsumexp(const KernelCall& call);
 void cummax(const KernelCall& call);
 void cummin(const KernelCall& call);
-void unfold(const KernelCall& call);
-void fold(const KernelCall& call);
 }  // namespace tapedeck::kernels::cpu
 
 namespace tapedeck::testing {
@@ -70,39 +67,6 @@ TEST(CudaScan, RunsRecurrences) {
         expect_same(&device::linear_scan, &cpu::linear_scan, {a, b}, {make_array(dtype, sizes)}, &attrs);
         expect_same(&device::logcumsumexp, &cpu::logcumsumexp, {a}, {make_array(dtype, sizes)}, &attrs);
       }
-}
-
-struct Image {
-  std::int64_t h, w;
-  Ints window, stride, padding, dilation;
-};
-
-const std::vector<Image> kImages = {{4, 5, {2, 3}, {1, 1}, {0, 0}, {1, 1}},
-                                    {7, 6, {3, 2}, {2, 3}, {1, 2}, {2, 1}},
-                                    {2, 2, {1, 1}, {2, 2}, {3, 3}, {1, 1}},
-                                    {5, 9, {5, 9}, {1, 1}, {0, 0}, {1, 1}}};
-
-TEST(CudaUnfold, WritesWindowsAsColumns) {
-  Random random(4);
-  for (const DType dtype : kAllTypes)
-    for (const Image& i : kImages)
-      for (const std::int64_t images : {0, 2}) {
-        const UnfoldAttrs attrs{i.window, i.stride, i.padding, i.dilation};
-        const std::int64_t windows = windows_along(attrs, 0, i.h) * windows_along(attrs, 1, i.w);
-        expect_same(&device::unfold, &cpu::unfold, {random_bits(random, dtype, {images, 3, i.h, i.w})},
-                    {make_array(dtype, {images, 3 * i.window[0] * i.window[1], windows})}, &attrs);
-      }
-}
-
-TEST(CudaUnfold, AddsColumnsBack) {
-  Random random(5);
-  for (const DType dtype : {DType::f32, DType::f64})
-    for (const Image& i : kImages) {
-      const FoldAttrs attrs{{i.h, i.w}, i.window, i.stride, i.padding, i.dilation};
-      const std::int64_t windows = windows_along(attrs, 0, i.h) * windows_along(attrs, 1, i.w);
-      expect_same(&device::fold, &cpu::fold, {random_array(random, dtype, {2, 3 * i.window[0] * i.window[1], windows})},
-                  {make_array(dtype, {2, 3, i.h, i.w})}, &attrs);
-    }
 }
 
 }  // namespace

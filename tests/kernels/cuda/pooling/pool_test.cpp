@@ -1,7 +1,7 @@
 // The pooling kernels of the device, in the emulator. Their results must have the bits of the CPU kernels.
 #include <tapedeck/kernels/attrs/pool.h>
 #include <tapedeck/kernels/cpu/kernels.h>
-#include <tapedeck/tests/kernels/cuda/halves.h>
+#include <tapedeck/tests/kernels/cuda/compare_bits.h>
 #include <tapedeck/kernels/cuda/pooling/pool.inl>
 
 #include <gtest/gtest.h>
@@ -28,8 +28,6 @@ namespace {
 
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
-
-constexpr DType kTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
 // The sizes of x and of y, and the attributes.
 struct PoolCase {
@@ -89,37 +87,6 @@ Array with_specials(Random& random, const Sizes& sizes) {
     if (random() % 3 != 0) a.set(i, specials[random() % 9]);
   for (std::int64_t i = 0; i < a.numel() / 4; ++i) a.set(i, -std::numeric_limits<double>::infinity());
   return a;
-}
-
-bool is_float(const Array& a) { return a.view.dtype != DType::u8 && a.view.dtype != DType::i32; }
-
-// The operands in the type `dtype`; indices stay as they are.
-std::vector<Array> in_type(const std::vector<Array>& arrays, DType dtype) {
-  std::vector<Array> all;
-  for (const Array& a : arrays) all.push_back(is_float(a) ? converted(a, dtype) : a);
-  return all;
-}
-
-// Runs both kernels on operands in each type, the device also with gaps between images. The CPU computes halves in f32.
-void expect_equal(Kernel by_cpu, Kernel by_device, const std::vector<Array>& inputs, const Array& result, const void* attrs,
-                  const char* what) {
-  for (const DType dtype : kTypes) {
-    const DType wide = kernels::is_half(dtype) ? DType::f32 : dtype;
-    const std::vector<Array> narrow = in_type(inputs, dtype);
-    Array expected = in_type({result}, wide)[0];
-    ASSERT_EQ(run(by_cpu, in_type(narrow, wide), {expected}, attrs).fault, nullptr) << what;
-    if (is_float(expected)) expected = converted(expected, dtype);
-    for (const bool gaps : {false, true}) {
-      std::vector<Array> operands = narrow;
-      if (gaps)
-        for (Array& a : operands) a = with_gaps(a, 3);
-      const Array output = with_gaps(in_type({result}, dtype)[0], gaps ? 2 : 0);
-      EXPECT_EQ(run(by_device, operands, {output}, attrs).fault, nullptr) << what;
-      EXPECT_TRUE(same_bits(expected, output)) << what << " in " << dtype_name(dtype) << (gaps ? " with gaps" : "") << ", case "
-                                               << ::testing::PrintToString(inputs[0].numel());
-      EXPECT_TRUE(gaps_untouched(output)) << what;
-    }
-  }
 }
 
 TEST(CudaPooling, MaximaAndIndicesEqualTheCpu) {

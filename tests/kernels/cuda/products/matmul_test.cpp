@@ -210,17 +210,26 @@ TEST_F(CudaProducts, AddsAsAddDoes) {
   }
 }
 
+// One row for each matrix of the batch: the product joins the rows of the batch, but a sum that lies otherwise cannot be
+// joined.
+TEST_F(CudaProducts, AddsAsAddDoesWhereTheSumLiesOtherwise) {
+  const Operand a = numbers_.make(DType::f32, {3, 1, 70}), b = numbers_.make(DType::f32, {70, 5});
+  const Operand old = numbers_.make(DType::f32, {3, 1, 5}, {1, 1, 3}), product = numbers_.make(DType::f32, {3, 1, 5});
+  const Operand out = numbers_.make(DType::f32, {3, 1, 5});
+  call_kernel(&emulated::matmul, {a.view, b.view}, {product.view}, fault_);
+  call_kernel(&emulated::addmm, {old.view, a.view, b.view}, {out.view}, fault_);
+  for (std::int64_t i = 0; i < 15; ++i)
+    EXPECT_EQ(static_cast<float>(out.at(i)), static_cast<float>(old.element(i)) + static_cast<float>(product.at(i)));
+}
+
 TEST_F(CudaProducts, LinearLayers) {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     const Operand w = numbers_.turned(dtype, {30, 41}), bias = numbers_.make(dtype, {41}, {3});
-    const std::vector<Operand> xs = [&] {
-      std::vector<Operand> all;
-      all.push_back(numbers_.make(dtype, {30}));
-      all.push_back(numbers_.make(dtype, {7, 30}));
-      all.push_back(numbers_.make(dtype, {2, 3, 30}, {5, 400, 11}));
-      all.push_back(numbers_.make(dtype, {2, 3, 4, 30}, {0, 0, 1, 4}));
-      return all;
-    }();
+    std::vector<Operand> xs;
+    xs.push_back(numbers_.make(dtype, {30}));
+    xs.push_back(numbers_.make(dtype, {7, 30}));
+    xs.push_back(numbers_.make(dtype, {2, 3, 30}, {5, 400, 11}));
+    xs.push_back(numbers_.make(dtype, {2, 3, 4, 30}, {0, 0, 1, 4}));
     for (const Operand& x : xs) {
       Sizes sizes(x.view.sizes, x.view.sizes + x.view.rank);
       sizes.back() = 41;

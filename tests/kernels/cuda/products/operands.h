@@ -11,10 +11,16 @@
 
 namespace tapedeck::kernels {
 
-// A view and its memory, which ends with the last element of the view.
+// A view and its memory, which ends with the last element of the view. It may be moved; a copy would share the view's memory.
 struct Operand {
   View view;
   std::vector<std::uint8_t> bytes;
+
+  Operand() = default;
+  Operand(Operand&&) = default;
+  Operand& operator=(Operand&&) = default;
+  Operand(const Operand&) = delete;
+  Operand& operator=(const Operand&) = delete;
 
   double at(std::int64_t offset) const {
     const std::uint8_t* from = bytes.data() + offset * static_cast<std::int64_t>(dtype_size(view.dtype));
@@ -96,6 +102,7 @@ class Operands {
       x.view.strides[d] = strides[d];
       reach += strides[d] * (sizes[d] > 0 ? sizes[d] - 1 : 0);
     }
+    if (x.view.numel() == 0) reach = 0;
     x.bytes.resize(static_cast<std::size_t>(reach) * dtype_size(dtype));
     x.view.data = x.bytes.data();
     for (std::int64_t i = 0; i < reach; ++i) x.set(i, number(dtype));

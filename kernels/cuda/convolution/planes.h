@@ -7,6 +7,7 @@
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
+namespace convolution {
 
 // An element: its plane, its offset in the plane, and its coordinates {depth, height, width}.
 struct Element {
@@ -50,5 +51,6 @@ inline void set_sizes(int (&sizes)[3], const View& v) {
   for (int d = 2; d < v.rank; ++d) sizes[3 - v.rank + d] = static_cast<int>(v.sizes[d]);
 }
 
+}  // namespace convolution
 }  // namespace TAPEDECK_CUDA_SPACE
 }  // namespace tapedeck::kernels

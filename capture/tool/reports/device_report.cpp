@@ -1,0 +1,81 @@
+#include <tapedeck/capture/tool/reports/device_report.h>
+
+#include <tapedeck/capture/replay/device/device_schedule.h>
+#include <tapedeck/capture/tool/files/sizes.h>
+#include <tapedeck/capture/tool/reports/json_parts.h>
+
+#include <fmt/format.h>
+
+namespace tapedeck::tool {
+
+namespace {
+
+std::vector<DeviceUse::OnHost> on_host(const Graph& g, const DeviceSchedule& schedule) {
+  std::vector<DeviceUse::OnHost> nodes;
+  for (const HostNode& h : schedule.host_nodes) nodes.push_back({h.node, g.node_text(h.node), h.why});
+  return nodes;
+}
+
+std::string plural(std::int64_t n, const char* noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
+
+std::string host_text(const std::vector<DeviceUse::OnHost>& nodes) {
+  if (nodes.empty()) return "  on the host    no node\n";
+  std::string text;
+  for (const DeviceUse::OnHost& node : nodes)
+    text += fmt::format("  on the host    node {}, `{}`: {}\n", node.node, node.text, node.why);
+  return text;
+}
+
+}  // namespace
+
+std::optional<DeviceUse> device_use(const Executor& executor, const std::string& device) {
+  if (device == "cpu") return std::nullopt;
+  const DeviceSchedule schedule = device_schedule(executor.plan(), device);
+  return DeviceUse{executor.device_counters(), schedule.graphs, schedule.scratch_bytes,
+                   on_host(executor.plan().graph, schedule)};
+}
+
+std::string device_text(const DeviceUse& use) {
+  const DeviceCounters& c = use.counters;
+  std::string text = fmt::format("  graphs         {} a step; {} of {}, {}\n", use.graphs, plural(c.captures, "capture"),
+                                 plural(c.graph_nodes, "node"),
+                                 c.graph_launches == 1 ? "1 launch" : fmt::format("{} launches", c.graph_launches));
+  if (!c.without_graphs.empty()) text += fmt::format("  no graphs      {}\n", c.without_graphs);
+  text += fmt::format("  copied         {} to the device, {} back; waited {}\n", human_size(c.bytes_to_device),
+                      human_size(c.bytes_to_host), plural(c.synchronizations, "time"));
+  text += fmt::format("  scratch        {}, in the peak\n", human_size(use.scratch_bytes));
+  return text + host_text(use.on_host);
+}
+
+Json device_json(const DeviceUse& use) {
+  const DeviceCounters& c = use.counters;
+  Json j = {{"graphs_per_step", use.graphs},
+            {"steps", c.steps},
+            {"graph_launches", c.graph_launches},
+            {"graph_nodes", c.graph_nodes},
+            {"captures", c.captures},
+            {"failed_captures", c.failed_captures},
+            {"instantiations", c.instantiations},
+            {"kernel_calls", c.kernel_calls},
+            {"host_nodes_run", c.host_nodes},
+            {"synchronizations", c.synchronizations},
+            {"bytes_to_device", c.bytes_to_device},
+            {"bytes_to_host", c.bytes_to_host},
+            {"allocated_bytes", c.allocated_bytes},
+            {"scratch_bytes", use.scratch_bytes},
+            {"without_graphs", c.without_graphs}};
+  j["on_host"] = Json::array();
+  for (const DeviceUse::OnHost& node : use.on_host)
+    j["on_host"].push_back({{"node", node.node}, {"text", node.text}, {"why", node.why}});
+  return j;
+}
+
+std::string device_explained(const Plan& plan, const std::string& device) {
+  const DeviceSchedule schedule = device_schedule(plan, device);
+  return fmt::format("on {}: {} a step, of {}; {} in all, {} of it scratch of kernels\n", device,
+                     plural(schedule.graphs, "CUDA graph"), plural(schedule.calls, "kernel"), human_size(schedule.device_bytes),
+                     human_size(schedule.scratch_bytes)) +
+         host_text(on_host(plan.graph, schedule));
+}
+
+}  // namespace tapedeck::tool

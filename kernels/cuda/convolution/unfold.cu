@@ -1,0 +1,2 @@
+// The kernels of unfold.inl on the device.
+#include <tapedeck/kernels/cuda/convolution/unfold.inl>

@@ -1,2 +1,0 @@
-// Compiles unfold and fold for the device.
-#include <tapedeck/kernels/cuda/movement/unfold.inl>

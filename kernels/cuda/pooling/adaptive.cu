@@ -1,0 +1,2 @@
+// The kernels of adaptive.inl on the device.
+#include <tapedeck/kernels/cuda/pooling/adaptive.inl>

@@ -1,0 +1,2 @@
+// Attention, compiled for the device.
+#include <tapedeck/kernels/cuda/products/attention.inl>

@@ -1,0 +1,46 @@
+// Steps of training on the GPU, beside the same steps on the CPU. With a stand-in the GPU is the fake runtime of
+// tests/capture/replay/device, whose kernels are those of the CPU.
+#pragma once
+
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/kernels/cuda/device_runtime.h>
+#include <tapedeck/tests/gpu/harness/gpu_test.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tapedeck::gpu {
+
+class ReplayTest : public GpuTest {
+ protected:
+  void SetUp() override;
+  // The runtime of the GPU, or its stand-in.
+  static kernels::cuda::DeviceRuntime& runtime();
+  // Fewer steps where nothing is a GPU.
+  static int steps(int n) { return stand_in() ? std::min(n, 20) : n; }
+};
+
+// A recorded step with values for its inputs and its state. Running an executor of the step changes neither.
+struct Step {
+  Graph graph;
+  std::vector<Tensor> inputs, state;
+};
+Step record_step(const std::string& model, const ModelOptions& options);
+Step step_of(const Captured& captured);
+
+// An executor with the values of the step.
+Executor executor_on(const std::string& device, const Step& step, const PlanOptions& options = {},
+                     CudaGraphs graphs = CudaGraphs::automatic);
+
+// All outputs and all state of an executor.
+std::vector<Tensor> everything(const Executor& executor);
+// The names of those that differ in a bit; empty if none.
+std::string differing(const Executor& executor, const std::vector<Tensor>& got, const std::vector<Tensor>& expected);
+// The root of the mean square of the differences, relative to that of the expected numbers; 0 for equal integers, 1 for others.
+double relative_distance(const Tensor& got, const Tensor& expected);
+
+}  // namespace tapedeck::gpu

@@ -1,0 +1,95 @@
+// The kernels of the gradient of attention, in the emulator, against the CPU kernel in f64.
+#include <tapedeck/tests/kernels/cuda/products/attention_cases.h>
+#include <tapedeck/kernels/cuda/products/attention_grad.inl>
+
+namespace tapedeck::kernels {
+namespace {
+
+// The operands q, k, v, y, logsumexp, dy, dlogsumexp and the mask. The CPU kernel made y and logsumexp.
+std::vector<Operand> gradient_operands(const AttentionCase& c, const AttentionOperands& o, DType of_logsumexp) {
+  std::vector<Operand> wide = in_f64(o.all), results;
+  if (o.mask) wide.push_back(in_f64(*o.mask));
+  results.push_back(zeros(DType::f64, {c.b, c.h, c.t, c.e}));
+  results.push_back(zeros(DType::f64, {c.b, c.h, c.t}));
+  KernelFault fault;
+  call_kernel(&cpu::scaled_dot_product_attention, views_of(wide), views_of(results), fault, &c.attrs);
+
+  std::vector<Operand> all;
+  for (const Operand& x : o.all) all.push_back(converted(x, c.dtype));
+  all.push_back(converted(results[0], c.dtype));
+  all.push_back(converted(results[1], of_logsumexp));
+  all.push_back(filled(c.dtype, results[0].view));
+  all.push_back(filled(of_logsumexp, results[1].view));
+  if (o.mask) all.push_back(converted(*o.mask, o.mask->view.dtype));
+  return all;
+}
+
+// dq, dk and dv.
+std::vector<Operand> run(Kernel kernel, const AttentionCase& c, const std::vector<Operand>& operands, DType dtype) {
+  std::vector<Operand> results;
+  for (int i = 0; i < 3; ++i) results.push_back(filled(dtype, operands[static_cast<std::size_t>(i)].view));
+  const std::vector<View> inputs = views_of(operands), outputs = views_of(results);
+  KernelCall call;
+  call.inputs = inputs.data();
+  call.outputs = outputs.data();
+  std::vector<char> workspace(static_cast<std::size_t>(emulated::scaled_dot_product_attention_grad_workspace(call)));
+  KernelFault fault;
+  call_kernel(kernel, inputs, outputs, fault, &c.attrs, &workspace);
+  EXPECT_EQ(fault.what.load(), nullptr) << c.name;
+  return results;
+}
+
+std::vector<Operand> run_ours(const AttentionCase& c, const std::vector<Operand>& operands) {
+  return run(&emulated::scaled_dot_product_attention_grad, c, operands, c.dtype);
+}
+
+std::vector<Operand> run_cpu(const AttentionCase& c, const std::vector<Operand>& operands) {
+  return run(&cpu::scaled_dot_product_attention_grad, c, in_f64(operands), DType::f64);
+}
+
+void expect_same_gradients(const AttentionCase& c, const std::vector<Operand>& operands) {
+  const std::vector<Operand> ours = run_ours(c, operands), wanted = run_cpu(c, operands);
+  const char* names[] = {"dq", "dk", "dv"};
+  for (std::size_t i = 0; i < 3; ++i)
+    expect_close(ours[i], wanted[i], 2 * attention_tolerance(c.dtype), std::string(c.name) + ": " + names[i]);
+}
+
+TEST(CudaAttentionGrad, AgreesWithTheCpu) {
+  for (const AttentionCase& c : attention_cases()) {
+    const AttentionOperands operands(c);
+    expect_same_gradients(c, gradient_operands(c, operands, c.dtype == DType::f64 ? DType::f64 : DType::f32));
+  }
+}
+
+// After a cast of all operands, logsumexp may be of half precision too.
+TEST(CudaAttentionGrad, TakesLogsumexpOfHalfPrecision) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const AttentionCase c{"half logsumexp", dtype, 1, 1, 9, 11, 8, 8, {0.3, false}};
+    const AttentionOperands operands(c);
+    expect_same_gradients(c, gradient_operands(c, operands, dtype));
+  }
+}
+
+TEST(CudaAttentionGrad, AQueryThatSeesNoKeyGivesNoGradient) {
+  AttentionCase c{"blind queries", DType::f32, 1, 1, 3, 70, 4, 4, {1, false}, DType::boolean, {3, 1}};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    c.dtype = dtype;
+    AttentionOperands operands(c);
+    for (std::int64_t i = 0; i < 3; ++i) operands.mask->set(i, i == 1 ? 0 : 1);
+    const std::vector<Operand> all = gradient_operands(c, operands, dtype);
+    const std::vector<Operand> ours = run_ours(c, all);
+    for (std::int64_t i = 4; i < 8; ++i) EXPECT_EQ(ours[0].at(i), 0);
+    expect_same_gradients(c, all);
+  }
+}
+
+TEST(CudaAttentionGrad, SameBitsEveryTime) {
+  const AttentionCase c{"again", DType::f32, 1, 1, 66, 70, 32, 32, {0.2, true}};
+  const AttentionOperands operands(c);
+  const std::vector<Operand> all = gradient_operands(c, operands, DType::f32);
+  const std::vector<Operand> once = run_ours(c, all), again = run_ours(c, all);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(once[i].bytes, again[i].bytes);
+}
+
+}  // namespace
+}  // namespace tapedeck::kernels
