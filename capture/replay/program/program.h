@@ -21,6 +21,10 @@
 #include <memory>
 #include <vector>
 
+namespace tapedeck::codegen {
+class FusedKernel;
+}
+
 namespace tapedeck::replay {
 
 class ControlRunner;
@@ -48,11 +52,12 @@ struct Program {
 
   void resolve(const std::vector<void*>& bases);  // by buffer; for a device also of the scratch block, behind the others
 
-  std::vector<Instruction> instructions;                // segment by segment, so not always in the order of nodes
-  std::vector<IndexRange> segments;                     // by segment of the plan
-  std::vector<std::int32_t> state_writers;              // instructions that write the bytes of a state value, ascending
-  std::vector<std::unique_ptr<ControlRunner>> control;  // of the nodes with regions
-  std::int64_t scratch_bytes = 0;                       // of the scratch block of a device
+  std::vector<Instruction> instructions;                     // segment by segment, so not always in the order of nodes
+  std::vector<IndexRange> segments;                          // by segment of the plan
+  std::vector<std::int32_t> state_writers;                   // instructions that write the bytes of a state value, ascending
+  std::vector<std::unique_ptr<ControlRunner>> control;       // of the nodes with regions
+  std::vector<std::unique_ptr<codegen::FusedKernel>> fused;  // in a program for a device: the kernels of fused nodes
+  std::int64_t scratch_bytes = 0;                            // of the scratch block of a device
 
  private:
   struct Pending {  // of an instruction, until the views stop moving
