@@ -14,5 +14,7 @@
   X(another_count, "another number of elements than promised")                   \
   X(bad_class_probability, "probability negative or not finite, of class")       \
   X(probabilities_add_to_zero, "probabilities add to zero, in row")              \
-  X(too_few_classes, "too few classes of nonzero probability for samples without replacement")
+  X(too_few_classes, "too few classes of nonzero probability for samples without replacement") \
+  X(index_outside_window, "index outside the window")                            \
+  X(index_outside_plane, "index outside the plane")
 // clang-format on
