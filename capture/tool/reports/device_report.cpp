@@ -19,7 +19,7 @@ std::vector<DeviceUse::OnHost> on_host(const Graph& g, const DeviceSchedule& sch
 std::string plural(std::int64_t n, const char* noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
 
 std::string joined_text(std::int32_t updates, std::int32_t groups) {
-  return fmt::format("{} as {}", plural(updates, "update"), plural(groups, "kernel"));
+  return fmt::format("{} of optimizers run together, in {}", plural(updates, "update"), plural(groups, "group"));
 }
 
 std::string host_text(const std::vector<DeviceUse::OnHost>& nodes) {

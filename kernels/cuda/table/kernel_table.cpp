@@ -59,7 +59,7 @@ std::vector<KernelEntry> make_table() {
   std::sort(table.begin(), table.end(), by_op);
   for (const auto& [op, group] : {TAPEDECK_CUDA_GROUPS(TAPEDECK_GROUP)})
     for (KernelEntry& entry : table)
-      if (entry.op == op) entry.has_group = true, entry.group = group;
+      if (entry.op == op) entry.has_group = group || !entry.kernel, entry.group = group;
   return table;
 }
 
