@@ -11,7 +11,7 @@
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 
-// What differs from tensor to tensor.
+// A member is one tensor of the group: its memory, and the numbers of its step.
 template <class Update>
 struct GroupMember {
   std::int64_t n, packs;
