@@ -12,6 +12,7 @@
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/capture/replay/program/control_runner.h>
 #include <tapedeck/capture/replay/program/fused_calls.h>
+#include <tapedeck/capture/replay/program/update_groups.h>
 
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/ir/error.h>
@@ -295,6 +296,7 @@ class Lowering {
     call.fault = &fault;
     const std::int64_t bytes = device_->workspace(entry, call);
     add_instruction(n, entry.kernel, attrs, inputs, outputs, bytes, {buffers_.count(), offset});
+    program_.instructions.back().entry = &entry;
     program_.scratch_bytes = std::max(program_.scratch_bytes, offset + aligned(bytes));
   }
 
@@ -425,6 +427,7 @@ Program::Program(const Plan& plan, const BufferTable& buffers, const kernels::cu
     range.end = static_cast<std::int32_t>(instructions.size());
     segments.push_back(range);
   }
+  if (device) join_updates(plan.graph, *this);
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     KernelCall& call = instructions[i].call;
     call.inputs = views_.data() + pending_[i].first_view;
