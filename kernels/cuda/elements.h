@@ -35,7 +35,8 @@ struct ValueOf<Integer> {
 template <class T>
 using Value = typename ValueOf<T>::type;
 
-// The conversions of f16. The device has instructions for them; the branch of the host gives the same bits.
+// The conversions of the halves. The device has instructions for them; the branch of the host gives the same bits, but for the
+// payload and the sign of a NaN.
 TAPEDECK_DEVICE float wide(F16 h) {
 #ifdef __CUDA_ARCH__
   float x;
@@ -45,18 +46,44 @@ TAPEDECK_DEVICE float wide(F16 h) {
   return to_f32(h);
 #endif
 }
+TAPEDECK_DEVICE float wide(Bf16 h) { return to_f32(h); }
 TAPEDECK_DEVICE F16 narrow(float x, F16) {
 #ifdef __CUDA_ARCH__
   std::uint16_t bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-  const std::uint16_t nan = static_cast<std::uint16_t>((float_bits(x) >> 16 & 0x8000u) | 0x7e00u);
-  return {x == x ? bits : nan};
+  return {bits};
 #else
   return to_f16(x);
 #endif
 }
-TAPEDECK_DEVICE float wide(Bf16 h) { return to_f32(h); }
-TAPEDECK_DEVICE Bf16 narrow(float x, Bf16) { return to_bf16(x); }
+TAPEDECK_DEVICE Bf16 narrow(float x, Bf16) {
+#ifdef __CUDA_ARCH__
+  std::uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return {bits};
+#else
+  return to_bf16(x);
+#endif
+}
+// Two halves in a word: the first one in the low bits, where it lies in memory.
+TAPEDECK_DEVICE std::uint32_t narrow_two(float first, float second, F16) {
+#ifdef __CUDA_ARCH__
+  std::uint32_t word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+  return word;
+#else
+  return static_cast<std::uint32_t>(to_f16(second).bits) << 16 | to_f16(first).bits;
+#endif
+}
+TAPEDECK_DEVICE std::uint32_t narrow_two(float first, float second, Bf16) {
+#ifdef __CUDA_ARCH__
+  std::uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+  return word;
+#else
+  return static_cast<std::uint32_t>(to_bf16(second).bits) << 16 | to_bf16(first).bits;
+#endif
+}
 template <class T>
 TAPEDECK_DEVICE T wide(T x) {
   return x;
@@ -119,17 +146,26 @@ TAPEDECK_DEVICE void load_as(const void* data, std::int64_t at, Value<T> (&x)[kC
   const auto pack = *reinterpret_cast<const Pack<T, kCount>*>(static_cast<const T*>(data) + at);
   for (int i = 0; i < kCount; ++i) x[i] = pack.element[i];
 }
+// Halves are moved as words of two, because an access of the device has at most four parts.
 template <int kCount>
 TAPEDECK_DEVICE void load_halves(const void* data, DType dtype, std::int64_t at, float (&x)[kCount]) {
-  using Bits = Pack<std::uint16_t, kCount>;
-  const auto pack = *reinterpret_cast<const Bits*>(static_cast<const std::uint16_t*>(data) + at);
-  for (int i = 0; i < kCount; ++i) x[i] = half_value(dtype, pack.element[i]);
+  static_assert(kCount % 2 == 0);
+  using Words = Pack<std::uint32_t, kCount / 2>;
+  const auto pack = *reinterpret_cast<const Words*>(static_cast<const std::uint16_t*>(data) + at);
+  for (int i = 0; i < kCount; ++i) x[i] = half_value(dtype, static_cast<std::uint16_t>(pack.element[i / 2] >> i % 2 * 16));
+}
+template <class T, int kCount>
+TAPEDECK_DEVICE void store_as(void* data, std::int64_t at, const T (&x)[kCount]) {
+  Pack<T, kCount> pack;
+  for (int i = 0; i < kCount; ++i) pack.element[i] = x[i];
+  *reinterpret_cast<Pack<T, kCount>*>(static_cast<T*>(data) + at) = pack;
 }
 template <class H, int kCount>
-TAPEDECK_DEVICE void store_as(void* data, std::int64_t at, const decltype(wide(H{})) (&x)[kCount]) {
-  Pack<H, kCount> pack;
-  for (int i = 0; i < kCount; ++i) pack.element[i] = narrow(x[i], H{});
-  *reinterpret_cast<Pack<H, kCount>*>(static_cast<H*>(data) + at) = pack;
+TAPEDECK_DEVICE void store_halves(void* data, std::int64_t at, const float (&x)[kCount]) {
+  static_assert(kCount % 2 == 0);
+  Pack<std::uint32_t, kCount / 2> pack;
+  for (int i = 0; i < kCount; i += 2) pack.element[i / 2] = narrow_two(x[i], x[i + 1], H{});
+  *reinterpret_cast<Pack<std::uint32_t, kCount / 2>*>(static_cast<H*>(data) + at) = pack;
 }
 
 template <class T, int kCount>
@@ -147,9 +183,9 @@ template <class T, int kCount>
 TAPEDECK_DEVICE void store_pack(void* data, DType dtype, std::int64_t at, const Value<T> (&x)[kCount]) {
   if constexpr (std::is_same_v<T, Real>) {
     if (dtype == DType::f16)
-      store_as<F16>(data, at, x);
+      store_halves<F16>(data, at, x);
     else if (dtype == DType::bf16)
-      store_as<Bf16>(data, at, x);
+      store_halves<Bf16>(data, at, x);
     else
       store_as<float>(data, at, x);
   } else {

@@ -1,5 +1,6 @@
 // Random draws by Philox (philox.h). A thread computes whole Philox blocks: four elements, or two where an element takes two
-// words. The bits equal those of the CPU kernels. Operands and results are dense.
+// words. It computes two blocks at a time for f16 and bf16, so that it moves 16 bytes by one access. The bits equal those of
+// the CPU kernels. Operands and results are dense.
 #pragma once
 
 #include <tapedeck/kernels/alpha_dropout.h>
@@ -45,27 +46,33 @@ TAPEDECK_DEVICE void store_part(void* data, DType dtype, std::int64_t at, int co
 }
 
 // A rule has kPerBlock, the elements of one block, and fills them in from the block: draw(block, first, count, x, out), where
-// element 0 of x and of out is element `first` of the tensor, and `count` elements exist.
-template <class T, class Rule>
+// element 0 of x and of out is element `first` of the tensor, and `count` elements exist. A thread draws kBlocks neighbouring
+// blocks at a time.
+template <class T, int kBlocks, class Rule>
 TAPEDECK_KERNEL void draw_kernel(const Draw<Rule> draw) {
-  constexpr int kPerBlock = Rule::kPerBlock;
+  constexpr int kPerBlock = Rule::kPerBlock, kTogether = kBlocks * kPerBlock;
   const RandomStream stream = device_stream(draw.rng, draw.path_hash);
-  for (std::int64_t index = thread_index(); index * kPerBlock < draw.n; index += thread_count()) {
-    const std::int64_t first = index * kPerBlock;
-    const int count = draw.n - first < kPerBlock ? static_cast<int>(draw.n - first) : kPerBlock;
-    const bool whole = draw.aligned && count == kPerBlock;
-    Value<T> x[kPerBlock] = {}, out[kPerBlock];
+  for (std::int64_t index = thread_index(); index * kTogether < draw.n; index += thread_count()) {
+    const std::int64_t first = index * kTogether;
+    const int count = draw.n - first < kTogether ? static_cast<int>(draw.n - first) : kTogether;
+    const bool whole = draw.aligned && count == kTogether;
+    Value<T> x[kTogether] = {}, out[kTogether];
     if (draw.x) load_part<T>(draw.x, draw.dtype, first, count, whole, x);
-    draw.rule.draw(stream.block(static_cast<std::uint64_t>(index)), first, count, x, out);
+    for (int block = 0; block < kBlocks; ++block) {
+      const int at = block * kPerBlock;
+      draw.rule.draw(stream.block(static_cast<std::uint64_t>(index * kBlocks + block)), first + at, count - at, x + at,
+                     out + at);
+    }
     store_part<T>(draw.out, draw.dtype, first, count, whole, out);
   }
 }
 
-template <class T, class Rule>
-void run_draw(const KernelCall& call, Name path, const Rule& rule) {
+template <class T, int kBlocks, class Rule>
+void run_draw_by(const KernelCall& call, Name path, const Rule& rule) {
+  constexpr int kTogether = kBlocks * Rule::kPerBlock;
   const View& out = call.outputs[0];
   const void* x = call.n_inputs > 1 ? call.inputs[0].data : nullptr;
-  const std::size_t together = Rule::kPerBlock * dtype_size(out.dtype);
+  const std::size_t together = kTogether * dtype_size(out.dtype);
   const Draw<Rule> draw{call.inputs[call.n_inputs - 1].as<std::int64_t>(),
                         fnv1a64(path.view()),
                         out.numel(),
@@ -74,7 +81,15 @@ void run_draw(const KernelCall& call, Name path, const Rule& rule) {
                         out.dtype,
                         is_floating(out.dtype) && is_aligned(x, together) && is_aligned(out.data, together),
                         rule};
-  launch<Draw<Rule>>(call, &draw_kernel<T, Rule>, for_items((draw.n + Rule::kPerBlock - 1) / Rule::kPerBlock), draw);
+  launch<Draw<Rule>>(call, &draw_kernel<T, kBlocks, Rule>, for_items((draw.n + kTogether - 1) / kTogether), draw);
+}
+
+template <class T, class Rule>
+void run_draw(const KernelCall& call, Name path, const Rule& rule) {
+  if constexpr (std::is_same_v<T, Real>) {
+    if (is_half(call.outputs[0].dtype)) return run_draw_by<T, 2>(call, path, rule);
+  }
+  run_draw_by<T, 1>(call, path, rule);
 }
 
 // Uniform number i of one block, in [0, 1).
