@@ -8,6 +8,7 @@
 #include <tapedeck/kernels/attrs/norm.h>
 #include <tapedeck/kernels/cuda/fold.h>
 #include <tapedeck/kernels/cuda/normalization/images.h>
+#include <tapedeck/kernels/cuda/packed_rows.h>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
@@ -99,6 +100,129 @@ TAPEDECK_KERNEL void row_gradients(const RowNormArgs<S> a) {
   }
 }
 
+// ---- rows of layer_norm and rms_norm in f32, all of whose operands are whole packs ----
+
+template <class S>
+struct PackedNormArgs {
+  RowNormArgs<S> a;
+  bool keeps;
+  std::int64_t stride;  // of kept rows, in bytes
+};
+
+template <class S>
+TAPEDECK_DEVICE Pack<S, kPackWidth<S>> pack_at(const S* from, std::int64_t at) {
+  return *reinterpret_cast<const Pack<S, kPackWidth<S>>*>(from + at);
+}
+
+// Calls f(at) for the first element of every pack that is this thread's.
+template <class Team, class S, class F>
+TAPEDECK_DEVICE void each_pack(std::int64_t length, const F& f) {
+  for (std::int64_t at = Team::rank() * kPackWidth<S>; at < length; at += Team::size() * kPackWidth<S>) f(at);
+}
+
+template <class S, class Team>
+TAPEDECK_WIDE_KERNEL void normalise_packed(const PackedNormArgs<S> args) {
+  constexpr int kWidth = kPackWidth<S>;
+  const RowNormArgs<S>& a = args.a;
+  const std::int64_t length = a.g.length(), step = static_cast<std::int64_t>(gridDim.x) * Team::teams();
+  const float count = static_cast<float>(length);
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Team::teams() + Team::index(); row < a.g.images;
+       row += step) {
+    const auto x = KeptRow<S>::template of<Team>(a.x.image(row), args.keeps, args.stride, 0, 1);
+    float sum = 0, squares = 0;
+    first_pass<Team>(
+        x, RowPacks{length, 0, length / kWidth},
+        [&](const typename KeptRow<S>::Items& items) {
+          TAPEDECK_UNROLLED
+          for (int e = 0; e < kWidth; ++e) sum += read(items.element[e]);
+        },
+        [](const S&) {});
+    const float mean = a.centred ? Team::fold(sum, 0.0f, Adds{}) / count : 0.0f;
+    const S* const from = x.again();
+    each_pack<Team, S>(length, [&](std::int64_t at) {
+      const auto items = pack_at(from, at);
+      TAPEDECK_UNROLLED
+      for (int e = 0; e < kWidth; ++e) squares += (read(items.element[e]) - mean) * (read(items.element[e]) - mean);
+    });
+    const double variance = static_cast<double>(Team::fold(squares, 0.0f, Adds{})) / static_cast<double>(count);
+    const float rstd = static_cast<float>(1 / std::sqrt(variance + a.eps));
+    if (Team::rank() == 0) {
+      if (a.centred) a.mean_out[row] = written<S>(mean);
+      a.rstd_out[row] = written<S>(rstd);
+    }
+    S* const y = a.out.image(row);
+    each_pack<Team, S>(length, [&](std::int64_t at) {
+      auto items = pack_at(from, at);
+      typename KeptRow<S>::Items weight{}, bias{};
+      if (a.weight) weight = pack_at(a.weight, at);
+      if (a.bias) bias = pack_at(a.bias, at);
+      TAPEDECK_UNROLLED
+      for (int e = 0; e < kWidth; ++e) {
+        float value = (read(items.element[e]) - mean) * rstd;
+        if (a.weight) value *= read(weight.element[e]);
+        if (a.bias) value += read(bias.element[e]);
+        items.element[e] = written<S>(value);
+      }
+      *reinterpret_cast<typename KeptRow<S>::Items*>(y + at) = items;
+    });
+  }
+}
+
+template <class S, class Team>
+TAPEDECK_WIDE_KERNEL void packed_gradients(const PackedNormArgs<S> args) {
+  constexpr int kWidth = kPackWidth<S>;
+  const RowNormArgs<S>& a = args.a;
+  const std::int64_t length = a.g.length(), step = static_cast<std::int64_t>(gridDim.x) * Team::teams();
+  const double inverse = 1 / static_cast<double>(length);
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Team::teams() + Team::index(); row < a.g.images;
+       row += step) {
+    const auto kept_x = KeptRow<S>::template of<Team>(a.x.image(row), args.keeps, args.stride, 0, 2);
+    const auto kept_dy = KeptRow<S>::template of<Team>(a.dy.image(row), args.keeps, args.stride, 1, 2);
+    const float mean = a.centred ? read(a.mean[row]) : 0.0f, rstd = read(a.rstd[row]);
+    Two<float> sums{0, 0};
+    each_pack<Team, S>(length, [&](std::int64_t at) {
+      const auto x = kept_x.pack(at), dy = kept_dy.pack(at);
+      typename KeptRow<S>::Items weight{};
+      if (a.weight) weight = pack_at(a.weight, at);
+      kept_x.keep(at, x);
+      kept_dy.keep(at, dy);
+      TAPEDECK_UNROLLED
+      for (int e = 0; e < kWidth; ++e) {
+        const float g = a.weight ? read(dy.element[e]) * read(weight.element[e]) : read(dy.element[e]);
+        sums = {sums.a + g, sums.b + g * (read(x.element[e]) - mean)};
+      }
+    });
+    sums = Team::fold(sums, Two<float>{0, 0}, Adds{});
+    const double r = static_cast<double>(rstd), cube = r * r * r, drstd = static_cast<double>(read(a.drstd[row]));
+    const float q = static_cast<float>(-(cube * static_cast<double>(sums.b) + drstd * cube) * inverse);
+    float p = 0;
+    if (a.centred)
+      p = static_cast<float>((static_cast<double>(read(a.dmean[row])) - r * static_cast<double>(sums.a)) * inverse);
+    S* const dx = a.out.image(row);
+    each_pack<Team, S>(length, [&](std::int64_t at) {
+      const auto x = pack_at(kept_x.again(), at);
+      auto dy = pack_at(kept_dy.again(), at);
+      typename KeptRow<S>::Items weight{};
+      if (a.weight) weight = pack_at(a.weight, at);
+      TAPEDECK_UNROLLED
+      for (int e = 0; e < kWidth; ++e) {
+        const float g = a.weight ? read(dy.element[e]) * read(weight.element[e]) : read(dy.element[e]);
+        dy.element[e] = written<S>(g * rstd + ((read(x.element[e]) - mean) * q + p));
+      }
+      *reinterpret_cast<typename KeptRow<S>::Items*>(dx + at) = dy;
+    });
+  }
+}
+
+template <class S>
+bool takes_packed_rows(const RowNormArgs<S>& a) {
+  constexpr int kWidth = kPackWidth<S>;
+  const auto fits = [](const auto& i) { return is_aligned(i.first, 16) && i.stride % kWidth == 0; };
+  return std::is_same_v<Compute<S>, float> && a.g.groups == 1 && a.g.plane.divisor == 1 && a.g.length() >= 32 &&
+         a.g.length() % kWidth == 0 && fits(a.x) && fits(a.dy) && fits(a.out) && is_aligned(a.weight, 16) &&
+         is_aligned(a.bias, 16);
+}
+
 // The gradients of the weight and the bias of one channel: the sums of dy (x - mean) rstd and of dy.
 template <class S>
 struct WeightGradTask {
@@ -121,6 +245,25 @@ struct WeightGradTask {
     const C gradient = read(dy.image(image)[offset]), centre = mean ? read(mean[row]) : C(0);
     return {gradient * ((read(x.image(image)[offset]) - centre) * read(rstd[row])), gradient};
   }
+  // Packs of neighbouring channels, where planes have one element and there is one group.
+  static constexpr int kWidth = static_cast<int>(16 / sizeof(S));
+  struct Packed {
+    Pack<S, kWidth> x, dy;
+    C mean, rstd;
+  };
+  TAPEDECK_DEVICE Packed pack(const Place& p, std::int64_t row) const {
+    using Items = Pack<S, kWidth>;
+    return {*reinterpret_cast<const Items*>(x.image(row) + p.first), *reinterpret_cast<const Items*>(dy.image(row) + p.first),
+            mean ? read(mean[row]) : C(0), read(rstd[row])};
+  }
+  TAPEDECK_DEVICE A of_pack(const Place&, const Packed& from, int e, std::int64_t) const {
+    const C gradient = read(from.dy.element[e]);
+    return {gradient * ((read(from.x.element[e]) - from.mean) * from.rstd), gradient};
+  }
+  bool takes_packs() const {
+    const auto fits = [](const Images<const S>& i) { return is_aligned(i.first, 16) && i.stride % kWidth == 0; };
+    return g.plane.divisor == 1 && g.groups == 1 && g.channels % kWidth == 0 && fits(x) && fits(dy);
+  }
   TAPEDECK_DEVICE void finish(std::int64_t channel, const A& total) const {
     dweight[channel] = written<S>(total.a);
     if (dbias) dbias[channel] = written<S>(total.b);
@@ -139,6 +282,17 @@ inline RowGroups group_rows(const KernelCall& call) {
   return {x.sizes[0], x.sizes[1], plane_of(x), call.attributes<GroupNormAttrs>().groups};
 }
 
+inline Pieces weight_grad_pieces(const RowGroups& g) {
+  return {g.channels, g.images * g.plane.divisor, lie_side_by_side(g.plane.divisor)};
+}
+template <class S>
+void fold_weight_grads(const KernelCall& call, const WeightGradTask<S>& task) {
+  const Pieces cut = weight_grad_pieces(task.g);
+  if constexpr (std::is_same_v<Compute<S>, float>)
+    if (task.takes_packs()) return fold_across_by_packs(call, task, cut, call.workspace);
+  fold(call, task, cut, lie_side_by_side(task.g.plane.divisor), call.workspace);
+}
+
 template <class S>
 const S* input(const KernelCall& call, int index) {
   return index >= 0 && index < call.n_inputs ? call.inputs[index].as<const S>() : nullptr;
@@ -149,6 +303,35 @@ template <class F>
 void with_row_team(const RowGroups& g, const F& f) {
   if (g.length() > kLongRow) return f(BlockTeam{});
   f(WarpTeam{});
+}
+
+template <class S>
+void launch_rows(const KernelCall& call, const RowNormArgs<S>& a) {
+  if constexpr (std::is_same_v<Compute<S>, float>) {
+    if (takes_packed_rows(a)) {
+      const RowLaunch l = row_launch(a.g.rows(), a.g.length(), sizeof(S), 1);
+      return launch(call, l.warps ? &normalise_packed<S, OneWarp> : &normalise_packed<S, WholeBlock>, l.size,
+                    {a, l.keeps, l.stride});
+    }
+  }
+  with_row_team(a.g, [&](auto team) {
+    using Team = decltype(team);
+    launch(call, &normalise_rows<S, Team>, for_rows<Team>(a.g.rows()), a);
+  });
+}
+template <class S>
+void launch_row_gradients(const KernelCall& call, const RowNormArgs<S>& a) {
+  if constexpr (std::is_same_v<Compute<S>, float>) {
+    if (takes_packed_rows(a)) {
+      const RowLaunch l = row_launch(a.g.rows(), a.g.length(), sizeof(S), 2);
+      return launch(call, l.warps ? &packed_gradients<S, OneWarp> : &packed_gradients<S, WholeBlock>, l.size,
+                    {a, l.keeps, l.stride});
+    }
+  }
+  with_row_team(a.g, [&](auto team) {
+    using Team = decltype(team);
+    launch(call, &row_gradients<S, Team>, for_rows<Team>(a.g.rows()), a);
+  });
 }
 
 // `layer`: the rows of x lie one after the other, and else x holds images, which may lie apart.
@@ -163,10 +346,7 @@ void norm_forward(const KernelCall& call, const RowGroups& g, double eps, bool c
     a.mean_out = call.outputs[1].as<S>();
   }
   a.rstd_out = call.outputs[centred ? 2 : 1].as<S>();
-  with_row_team(g, [&](auto team) {
-    using Team = decltype(team);
-    launch(call, &normalise_rows<S, Team>, for_rows<Team>(g.rows()), a);
-  });
+  launch_rows(call, a);
 }
 
 // Operands: x, dy[, mean], rstd[, dmean], drstd[, weight].
@@ -184,17 +364,13 @@ void norm_backward(const KernelCall& call, const RowGroups& g, bool centred, boo
   if (call.n_outputs > 1) {
     const WeightGradTask<S> task{
         g, a.x, a.dy, a.mean, a.rstd, call.outputs[1].as<S>(), call.n_outputs > 2 ? call.outputs[2].as<S>() : nullptr};
-    const Pieces cut(g.channels, g.images * g.plane.divisor);
-    fold(call, task, cut, lie_side_by_side(g.plane.divisor), call.workspace);
+    fold_weight_grads(call, task);
   }
-  with_row_team(g, [&](auto team) {
-    using Team = decltype(team);
-    launch(call, &row_gradients<S, Team>, for_rows<Team>(g.rows()), a);
-  });
+  launch_row_gradients(call, a);
 }
 
 inline std::int64_t weight_grad_workspace(const KernelCall& call, const RowGroups& g) {
-  return call.n_outputs > 1 ? Pieces(g.channels, g.images * g.plane.divisor).bytes(sizeof(Two<double>)) : 0;
+  return call.n_outputs > 1 ? weight_grad_pieces(g).bytes(sizeof(Two<double>)) : 0;
 }
 
 }  // namespace folds
