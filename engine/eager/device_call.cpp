@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <set>
@@ -99,7 +100,10 @@ class DeviceCall {
     KernelCall call = call_of(n_out);
     if (in_f32) call.f32_kernel = entry->kernel;
     const auto wanted = [&](const KernelCall& c) { return device_.workspace(*entry, c); };
+    const std::vector<View> with_data = views_;
+    for (View& v : views_) v.data = nullptr;  // a rule of workspace never sees data
     const std::int64_t bytes = in_f32 ? kernels::cuda::f32_workspace(call, wanted) : wanted(call);
+    std::copy(with_data.begin(), with_data.end(), views_.begin());
     const Tensor scratch = bytes > 0 ? new_on(&device_, {DType::u8, {bytes}}) : Tensor();
     if (bytes > 0) call.workspace = scratch.impl()->resident_data();
     call.workspace_bytes = static_cast<std::size_t>(bytes);
