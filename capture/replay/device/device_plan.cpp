@@ -13,11 +13,14 @@ Plan make_device_plan(const Graph& captured, PlanOptions options, const std::str
   constexpr int kMostPlans = 4;  // scratch hardly depends on the budget, so the second plan nearly always fits
   options.device = DeviceType::cuda;
   Plan plan = make_plan(captured, options);
-  if (options.budget < 0) return plan;
+  if (options.budget < 0) {
+    if (plan.feasible && plan.budget_bytes >= 0) plan.budget_bytes += device_overhead_bytes(plan, device);
+    return plan;
+  }
   const std::int64_t budget = options.budget;
   for (int made = 1; plan.feasible; ++made) {
     const std::int64_t over = planned_device_bytes(plan, device) - budget;
-    if (over <= 0) return plan;
+    if (over <= 0) break;
     options.budget = plan.peak_bytes - over;  // the planner may have stayed below its budget
     if (options.budget < 0 || made == kMostPlans) {
       plan.feasible = false;
@@ -27,7 +30,16 @@ Plan make_device_plan(const Graph& captured, PlanOptions options, const std::str
     }
     plan = make_plan(captured, options);
   }
+  plan.budget_bytes = budget;
   return plan;
+}
+
+std::int64_t device_overhead_bytes(const Plan& plan, const std::string& device) {
+  return planned_device_bytes(plan, device) - plan.peak_bytes;
+}
+
+bool keeps_budget_on(const Plan& plan, const std::string& device) {
+  return plan.budget_bytes < 0 || planned_device_bytes(plan, device) <= plan.budget_bytes;
 }
 
 }  // namespace tapedeck

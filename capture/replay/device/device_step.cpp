@@ -280,9 +280,18 @@ void DeviceStep::note_results(DeviceOutcome* outcome) {
     if (u.value != u.state) stale_[table.state(u.state - plan_.graph.n_inputs)] = true;
 }
 
+// All copies are given to the stream before the one wait.
 void DeviceStep::fetch_bound_state() {
-  for (std::size_t slot = 0; slot < member_.state.size(); ++slot)
-    if (member_.state[slot]->bound.defined()) fetch(buffers_.table().state(static_cast<std::int32_t>(slot)));
+  std::vector<BufferId> fetched;
+  for (std::size_t slot = 0; slot < member_.state.size(); ++slot) {
+    const BufferId b = buffers_.table().state(static_cast<std::int32_t>(slot));
+    if (!member_.state[slot]->bound.defined() || !stale_[b]) continue;
+    queue_.download(buffers_.address(b), memory_.bases()[b], buffers_.table().bytes[b]);
+    fetched.push_back(b);
+  }
+  if (fetched.empty()) return;
+  queue_.synchronize();
+  for (BufferId b : fetched) stale_[b] = false;
 }
 
 // ---- reading ----

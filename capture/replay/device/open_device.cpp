@@ -3,6 +3,8 @@
 #include <tapedeck/engine/ir/error.h>
 
 #include <charconv>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -41,9 +43,17 @@ std::shared_ptr<kernels::cuda::DeviceRuntime> open_device(const std::string& nam
   return runtime;
 }
 
+// The program keeps the runtimes that were asked for, because callers get references to them.
 const kernels::cuda::DeviceKernels& kernels_of_device(const std::string& name) {
   check_name(name);
   if (of_test()) return *of_test();
+  static std::mutex mutex;
+  static std::map<int, std::shared_ptr<kernels::cuda::DeviceRuntime>> runtimes;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<kernels::cuda::DeviceRuntime>& runtime = runtimes[cuda_number(name)];
+  std::string why;
+  if (!runtime) runtime = kernels::cuda::cuda_runtime(cuda_number(name), &why);
+  if (runtime) return *runtime;
   return kernels::cuda::linked_kernels();
 }
 

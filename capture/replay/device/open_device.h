@@ -13,7 +13,8 @@ namespace tapedeck TAPEDECK_API {
 // there.
 std::shared_ptr<kernels::cuda::DeviceRuntime> open_device(const std::string& name);
 
-// The kernels of the device, for questions about plans: also where there is no device. REQUIRES: as open_device(); not "cpu".
+// The kernels of the device, for questions about plans. Where the device is not there, they are those that every device has.
+// REQUIRES: as open_device(); not "cpu".
 const kernels::cuda::DeviceKernels& kernels_of_device(const std::string& name);
 
 // For tests: "cuda" is this runtime until the object is destroyed. Not thread safe.

@@ -234,7 +234,9 @@ class BenchRun {
   }
 
   Plan plan_of(const TapeFile& file) {
-    if (file.plan && options_.budget.empty() && options_.chunk.empty() && options_.wishes.empty()) return *file.plan;
+    if (file.plan && options_.budget.empty() && options_.chunk.empty() && options_.wishes.empty() &&
+        serves_device(*file.plan, options_.device.device))
+      return *file.plan;
     tapedeck::PlanOptions how = plan_;
     how.costs = choose_costs(options_.costs, file);
     if (file.plan) how.level = file.plan->level;

@@ -21,6 +21,9 @@
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/capture/planner/requests/asked_options.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
+#include <tapedeck/capture/replay/device/device_schedule.h>
+#include <tapedeck/capture/replay/device/open_device.h>
 #include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
@@ -103,9 +106,12 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
       {.name = "--device",
        .metavar = "NAME",
        .to = &o.device,
-       .help = "The device that the plan is for: its alignment, and with --explain segments the nodes that it cannot run.",
+       .help =
+           "The device that the plan is for: cpu, cuda, or cuda:1 for the second GPU. It decides the alignment; a budget in "
+           "bytes holds for all memory there, scratch of kernels included; and --explain segments names the nodes that it "
+           "cannot run.",
        .group = "Memory",
-       .choices = {"cpu", "cuda"}},
+       .words = device_names},
   };
 }
 
@@ -184,15 +190,16 @@ std::string bound_text(const Plan& p) {
                      100 * (p.cost_us / p.cost_lower_bound_us - 1));
 }
 
-std::string summary(const std::string& path, const Plan& p, bool stored) {
+std::string summary(const std::string& path, const Plan& p, bool stored, const std::string& device) {
   std::string text = fmt::format("{}: strategy {}{}{}\n", path, p.strategy, stored ? ", the plan in the file" : "",
                                  p.feasible ? "" : " - the budget cannot be met");
-  auto line = [&](const char* name, const std::string& value) { text += fmt::format("  {:<16} {}\n", name, value); };
+  auto line = [&](const std::string& name, const std::string& value) { text += fmt::format("  {:<16} {}\n", name, value); };
   line("peak", human_size(p.peak_bytes));
   line("  always held", human_size(p.external_bytes));
   line("  arena", human_size(p.arena_bytes));
   if (p.chunk_bytes > 0) line("  chunks", chunks_text(p));
   if (p.budget_bytes >= 0) line("budget", human_size(p.budget_bytes));
+  if (device != "cpu" && p.feasible) line("on " + device, human_size(planned_device_bytes(p, device)) + ", with scratch");
   line("lower bound", human_size(p.lower_bound_bytes));
   line("floor", human_size(p.floor_bytes));
   line("keep-all peak", human_size(p.keep_all_peak_bytes));
@@ -278,7 +285,7 @@ tapedeck::PlanOptions options_asked_for(const PlanCommandOptions& options) {
   how.wishes = options.wishes.wishes();
   how.level = static_cast<OptimizationLevel>(options.level);
   how.alignment = options.align;
-  how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
+  how.device = options.device == "cpu" ? DeviceType::cpu : DeviceType::cuda;
   how.chunk_bytes = parse_chunk(options.chunk);
   how.threads = options.threads;
   how.parallel_peak = options.parallel_peak;
@@ -297,32 +304,46 @@ tapedeck::PlanOptions options_of_stored(const Plan& plan) {
 }
 
 // The plan of the file, unless an option asks for a new one.
-Plan stored_or_new(const TapeFile& file, bool stored, tapedeck::PlanOptions how) {
+Plan stored_or_new(const TapeFile& file, bool stored, tapedeck::PlanOptions how, const std::string& device) {
   if (stored) return *file.plan;
   if (file.plan && file.plan->budget_bytes >= 0 && how.budget < 0 && how.budget_percent < 0)
     note(fmt::format("planning without a budget; the plan in the file has one of {}", human_size(file.plan->budget_bytes)));
   Progress progress("planning");
   how.progress = [&](double fraction) { progress.at(fraction); };
-  return make_plan(file.captured, how);
+  return device == "cpu" ? make_plan(file.captured, how) : make_device_plan(file.captured, how, device);
+}
+
+// The explanations plan once more, and know no scratch: their budget is what scratch and alignment leave. Returns what these
+// take.
+std::int64_t leave_scratch_aside(const std::string& device, Plan* p, tapedeck::PlanOptions* how) {
+  if (device == "cpu" || !p->feasible || p->budget_bytes < 0) return 0;
+  const std::int64_t overhead = device_overhead_bytes(*p, device);
+  p->budget_bytes -= overhead;
+  how->budget = p->budget_bytes;
+  how->budget_percent = -1;
+  return overhead;
 }
 
 int run(const PlanCommandOptions& options) {
   const StopAtInterrupt stop;
+  if (options.device != "cpu") kernels_of_device(options.device);  // throws if no device can have this name
   check_files(options);
   tapedeck::PlanOptions how = options_asked_for(options);
   TapeFile file = load_any(options.file, Check::structure);
   const bool stored = file.plan && !asks_for_new_plan(options);
   if (stored) how = options_of_stored(*file.plan);
   how.costs = choose_costs(options.costs, file);
-  const Plan p = stored_or_new(file, stored, how);
+  Plan p = stored_or_new(file, stored, how, options.device);
+  const std::int64_t scratch = leave_scratch_aside(options.device, &p, &how);
   PlanBackground background;
   background.device = options.device;
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
   const ValueBackground values = values_of(options.explain, file.captured, how, p);
   background.wishes = outcomes_of(file.captured, how, p, options.explain == "wishes");
+  p.budget_bytes += scratch;
   std::string text = options.json ? plan_report(p, options.explain, background, values)
-                                  : summary(options.file, p, stored) + outcomes_text(background.wishes, p) +
+                                  : summary(options.file, p, stored, options.device) + outcomes_text(background.wishes, p) +
                                         explained(options.explain, p, background) + values_explained(p, values);
   if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
   if (p.feasible && !options.output.empty()) {

@@ -20,6 +20,7 @@
 #include <tapedeck/capture/measure/resident.h>
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/requests/asked_options.h>
 #include <tapedeck/capture/replay/device/device_plan.h>
 #include <tapedeck/capture/replay/device/device_schedule.h>
 #include <tapedeck/capture/replay/executor.h>
@@ -387,20 +388,30 @@ bool plans_anew(const ReplayOptions& options) {
   return !options.chunk.empty() || !options.budget.empty() || !options.wishes.empty();
 }
 
-// The plan of the file if it serves, else a new one under the same budget and at the same level.
-Plan choose_plan(const ReplayOptions& options, const TapeFile& file, OptimizationLevel level, int threads,
-                 const std::shared_ptr<const CostModel>& costs) {
-  const bool splits = !options.phase.empty();
-  if (file.plan && !plans_anew(options) && (!splits || file.plan->segment_rule.split_phases)) return *file.plan;
+// Whether the plan of the file serves.
+bool keeps_plan(const ReplayOptions& options, const TapeFile& file) {
+  return file.plan && !plans_anew(options) && (options.phase.empty() || file.plan->segment_rule.split_phases) &&
+         serves_device(*file.plan, options.device.device);
+}
+
+// A plan under the budget of the line, or else of the plan in the file, and at the same level. If the line asks for nothing
+// that the memory depends on, all that was asked of the plan in the file holds for this one too.
+Plan new_plan(const ReplayOptions& options, const TapeFile& file, OptimizationLevel level, int threads,
+              const std::shared_ptr<const CostModel>& costs) {
+  const bool as_before = file.plan && !plans_anew(options);
   tapedeck::PlanOptions how;
+  if (as_before) how = options_asked(*file.plan);
+  how.alignment = -1;  // that of the device
   how.cancel = &interrupted();
   how.costs = costs;
   how.threads = threads;
   how.parallel_peak = options.parallel_peak;
-  how.chunk_bytes = parse_chunk(options.chunk);
-  how.split_phases = splits;
+  how.split_phases = !options.phase.empty();
   how.level = level;
-  how.wishes = options.wishes.wishes();
+  if (!as_before) {
+    how.chunk_bytes = parse_chunk(options.chunk);
+    how.wishes = options.wishes.wishes();
+  }
   read_budget(options.budget, &how);
   if (file.plan && options.budget.empty()) how.budget = file.plan->budget_bytes;  // the other options ask for nothing else
   Progress progress("planning");
@@ -454,9 +465,9 @@ int run(const ReplayOptions& options) {
   OptimizationLevel level = OptimizationLevel::all;
   TapeFile file = load(options, &level);
   const int threads = thread_count(options);
-  const bool keeps_plan = file.plan && !plans_anew(options) && options.phase.empty();
-  const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
-  Plan plan = choose_plan(options, file, level, threads, costs);
+  const bool keeps = keeps_plan(options, file);
+  const std::shared_ptr<const CostModel> costs = keeps && !options.profile ? nullptr : choose_costs(options.costs, file);
+  Plan plan = keeps ? *file.plan : new_plan(options, file, level, threads, costs);
   if (!plan.feasible) throw InfeasiblePlanError("", plan);
   Executor executor(std::move(plan),
                     {.threads = threads, .device = options.device.device, .cuda_graphs = options.device.cuda_graphs()});

@@ -1,8 +1,13 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 
+#include <tapedeck/capture/tool/files/sizes.h>
+#include <tapedeck/capture/tool/files/terminal.h>
+
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
+#include <tapedeck/capture/replay/device/device_schedule.h>
 #include <tapedeck/capture/replay/device/open_device.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/suggest.h>
@@ -161,6 +166,13 @@ CudaGraphs DeviceWords::cuda_graphs() const {
 void DeviceWords::check() const {
   if (!on_device() && graphs != "auto") throw UsageError(fmt::format("--cuda-graphs {} needs --device cuda", graphs));
   open_device(device);
+}
+
+bool serves_device(const Plan& plan, const std::string& device) {
+  if (device == "cpu" || !plan.feasible || keeps_budget_on(plan, device)) return true;
+  note(fmt::format("planning again: on {} the plan in the file takes {}, more than its budget of {}", device,
+                   human_size(planned_device_bytes(plan, device)), human_size(plan.budget_bytes)));
+  return false;
 }
 
 bool names_model(const std::string& name) {

@@ -1,6 +1,7 @@
 // Options that several commands have, and the words that shells offer for them.
 #pragma once
 
+#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/plan/wishes.h>
 #include <tapedeck/capture/replay/device/device_counters.h>
 #include <tapedeck/capture/tool/line/command.h>
@@ -44,6 +45,8 @@ struct DeviceWords {
   void check() const;
 };
 std::vector<Option> device_options(DeviceWords* to);
+// Whether a replay on the device can take the plan of a file as it is. Says so if not: the plan takes more than its budget.
+bool serves_device(const Plan& plan, const std::string& device);
 
 std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
 

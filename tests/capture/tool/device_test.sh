@@ -66,4 +66,24 @@ expect 0 plan loop.graph --device cuda --explain segments
 answered "on cuda: 1 CUDA graph a step, of 1 kernel"; answered "on the host    node 0, "; answered "the host runs the passes of loops"
 expect 0 plan loop.graph --explain segments
 grep -q "on the host" out && fail "a plan for the CPU speaks of the host: $(cat out)"
+expect 0 plan loop.graph --device cuda:1 --explain segments; answered "on cuda:1: 1 CUDA graph a step, of 1 kernel"
+expect 2 plan loop.graph --device cuda:x; said "no device 'cuda:x'"
+
+# a budget of a plan for a device holds for all memory there, scratch included, and the file keeps it
+# on_device: the bytes in all of the last plan.
+on_device() { sed -nE 's/^ +on cuda +([^(]*\()?([0-9,]+) bytes\)?, with scratch$/\2/p' out | tr -d ,; }
+expect 0 record mlp --batch 8 -o mlp.tape
+expect 0 plan mlp.tape --align 256 --json; peak=$(number peak_bytes)
+expect 0 plan mlp.tape --device cuda; all=$(on_device)
+[ -n "$all" ] || fail "no bytes on the device: $(cat out)"
+[ "$all" -gt "$peak" ] || fail "$all bytes on the device are not more than the peak of $peak"
+expect 4 plan mlp.tape --device cuda --budget 2000; [ -z "$(on_device)" ] || fail "a plan that does not fit is on the device"
+expect 0 plan mlp.tape --device cuda --budget "$all" -o fits.tape
+[ "$(on_device)" -le "$all" ] || fail "$(on_device) bytes on the device in a budget of $all"
+expect 0 plan fits.tape --json; [ "$(number budget_bytes)" = "$all" ] || fail "the file has another budget: $(head -c 300 out)"
+expect 0 plan mlp.tape --device cuda --budget "$all" --explain wishes; answered budget
+expect 0 replay fits.tape
+# one byte less is enough for the peak, and not for what the device takes: this model has nothing to compute again
+expect 0 plan mlp.tape --budget "$((all - 1))"
+expect 4 plan mlp.tape --device cuda --budget "$((all - 1))" -o less.tape; absent less.tape
 finish

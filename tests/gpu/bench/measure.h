@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,8 @@ inline double us_since(Clock::time_point start) {
 
 struct Times {
   double us = 0, low = 0, high = 0;  // of one run: the median of the rounds, the fastest and the slowest round
-  double launch_us = 0;              // the time in which the host gives one run to the device: the median of the rounds
+  // The time in which the host gives one run to the device, the median of the rounds; none if the run waits for its end.
+  std::optional<double> launch_us;
   int rounds = 0, runs = 0;          // runs of one round
 };
 
@@ -30,15 +32,19 @@ inline double median(std::vector<double> list) {
   return list[list.size() / 2];
 }
 
-// Seven rounds of about `round_ms`, and at least `least` runs in each, while `seconds` last; at least three rounds.
+// Seven rounds of about `round_ms`, and at least `least` runs in each, while `seconds` last; at least three rounds. `wait` is
+// empty if run() waits for its end.
 inline Times measure(const std::function<void()>& run, const std::function<void()>& wait, double seconds, int least = 3,
                      double round_ms = 60) {
   const auto begin = Clock::now();
+  const auto finish = [&] {
+    if (wait) wait();
+  };
   run();
-  wait();
+  finish();
   auto start = Clock::now();
   run();
-  wait();
+  finish();
   const double once = std::max(us_since(start), 0.5);
   Times t;
   t.runs = std::clamp(static_cast<int>(round_ms * 1000 / once), least, 2000);
@@ -47,11 +53,12 @@ inline Times measure(const std::function<void()>& run, const std::function<void(
     start = Clock::now();
     for (int i = 0; i < t.runs; ++i) run();
     launch.push_back(us_since(start) / t.runs);
-    wait();
+    finish();
     us.push_back(us_since(start) / t.runs);
     ++t.rounds;
   }
-  t.us = median(us), t.launch_us = median(launch);
+  t.us = median(us);
+  if (wait) t.launch_us = median(launch);
   t.low = *std::min_element(us.begin(), us.end()), t.high = *std::max_element(us.begin(), us.end());
   return t;
 }
@@ -69,10 +76,13 @@ class Rows {
   using Fields = std::vector<std::pair<std::string, std::string>>;  // values as JSON
   void add(const std::string& name, const Times& t, const Fields& more) {
     std::string json = fmt::format(
-        R"({{"bench": "{}", "us": {:.3f}, "low": {:.3f}, "high": {:.3f}, "launch_us": {:.3f}, "rounds": {}, "runs": {})", name,
-        t.us, t.low, t.high, t.launch_us, t.rounds, t.runs);
-    std::string text =
-        fmt::format("{:<58} {:>11.2f} us  [{:.2f} .. {:.2f}]  launch {:.2f}", name, t.us, t.low, t.high, t.launch_us);
+        R"({{"bench": "{}", "us": {:.3f}, "low": {:.3f}, "high": {:.3f}, "rounds": {}, "runs": {})", name, t.us, t.low, t.high,
+        t.rounds, t.runs);
+    std::string text = fmt::format("{:<58} {:>11.2f} us  [{:.2f} .. {:.2f}]", name, t.us, t.low, t.high);
+    if (t.launch_us) {
+      json += fmt::format(R"(, "launch_us": {:.3f})", *t.launch_us);
+      text += fmt::format("  launch {:.2f}", *t.launch_us);
+    }
     for (const auto& [key, value] : more) {
       json += fmt::format(R"(, "{}": {})", key, value);
       text += fmt::format("  {} {}", key, value);

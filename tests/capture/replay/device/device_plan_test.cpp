@@ -43,6 +43,8 @@ TEST(DevicePlan, ABudgetHoldsForAllMemoryOnTheDevice) {
     const Plan tight = make_device_plan(g, {.budget = budget});
     ASSERT_TRUE(tight.feasible) << model << ": " << tight.infeasible_reason;
     EXPECT_TRUE(check_plan(tight).empty());
+    EXPECT_EQ(tight.budget_bytes, budget) << model;
+    EXPECT_TRUE(keeps_budget_on(tight)) << model;
     const Executor executor(tight, {.device = "cuda"});
     EXPECT_LE(fake->bytes_in_use(), budget) << model;
     EXPECT_EQ(fake->bytes_in_use(), planned_device_bytes(tight)) << model;
@@ -56,8 +58,27 @@ TEST(DevicePlan, ABudgetInPercentLeavesScratchAside) {
   const PlanOptions percent = {.budget_percent = 95, .device = DeviceType::cuda};
   const Plan plan = make_device_plan(g, percent);
   ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
-  EXPECT_EQ(plan.peak_bytes, make_plan(g, percent).peak_bytes);
-  EXPECT_GT(planned_device_bytes(plan), plan.budget_bytes);
+  const Plan on_cpu = make_plan(g, percent);
+  EXPECT_EQ(plan.peak_bytes, on_cpu.peak_bytes);
+  EXPECT_GT(planned_device_bytes(plan), on_cpu.budget_bytes);
+  EXPECT_EQ(plan.budget_bytes, on_cpu.budget_bytes + planned_device_bytes(plan) - plan.peak_bytes);
+  EXPECT_TRUE(keeps_budget_on(plan));
+  EXPECT_TRUE(check_plan(plan).empty());
+}
+
+// A plan whose budget leaves no room for scratch is one of the CPU.
+TEST(DevicePlan, APlanOfTheCpuMayNotKeepItsBudgetOnADevice) {
+  const auto fake = std::make_shared<test::FakeRuntime>();
+  const ScopedDevice device(fake);
+  const Graph g = step_of("lenet", "bf16");
+  const Plan all = make_plan(g, {});
+  EXPECT_TRUE(keeps_budget_on(all)) << "it has no budget";
+  const Plan on_cpu = make_plan(g, {.budget = all.peak_bytes});
+  ASSERT_TRUE(on_cpu.feasible);
+  const Executor executor(on_cpu, {.device = "cuda"});
+  EXPECT_GT(fake->bytes_in_use(), on_cpu.budget_bytes);
+  EXPECT_FALSE(keeps_budget_on(on_cpu));
+  EXPECT_EQ(device_overhead_bytes(on_cpu), fake->bytes_in_use() - on_cpu.peak_bytes);
 }
 
 TEST(DevicePlan, ABudgetThatOnlyScratchExceedsIsInfeasible) {

@@ -240,6 +240,29 @@ TEST_F(OnDevice, ABoundTensorHasTheNewBytesAndItsWritesAreSeen) {
   EXPECT_EQ(e.state("s").to_vector<float>()[0], 108);
 }
 
+TEST_F(OnDevice, AllBoundTensorsComeBackWithOneWait) {
+  const Graph g = parse(kStep);
+  Executor e = executor(make_plan(g));
+  std::vector<Tensor> state = stand_ins(g, g.n_inputs, g.n_state, 7);
+  const std::vector<Tensor> inputs = stand_ins(g, 0, g.n_inputs, 0);
+  for (std::size_t i = 0; i < inputs.size(); ++i) e.set_input(static_cast<int>(i), inputs[i]);
+  Tensor w = stand_ins(g, g.n_inputs, g.n_state, 7)[0], b = stand_ins(g, g.n_inputs, g.n_state, 7)[1];
+  e.bind_state("w", w);
+  e.bind_state("b", b);
+  for (int step = 0; step < 3; ++step) {
+    const EagerResult eager = run_eagerly(g, inputs, state);
+    const FakeRuntime::Counts before = fake->counts;
+    e.run();
+    EXPECT_TRUE(bit_equal(w, eager.state[0])) << step;
+    EXPECT_TRUE(bit_equal(b, eager.state[1])) << step;
+    EXPECT_EQ(fake->counts.downloads - before.downloads, 2) << step;
+    if (step > 0) {
+      EXPECT_EQ(fake->counts.synchronizations - before.synchronizations, 2) << "one for the step and one for its state";
+    }
+    state = eager.state;
+  }
+}
+
 TEST_F(OnDevice, AValueOfTheArenaIsReadFromTheDevice) {
   const Graph g = parse(R"(graph values(%x: f32[2,3]) {
     %a: f32[2,3] = exp(%x)
