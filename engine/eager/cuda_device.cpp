@@ -8,70 +8,85 @@
 
 #include <tapedeck/engine/eager/block_cache.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/kernels/cuda/device_runtime.h>
 #include <tapedeck/kernels/cuda/fault_text.h>
-#include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace tapedeck {
-namespace {
-
 namespace cuda = kernels::cuda;
 
-class CudaDevice final : public EagerDevice {
+namespace {
+
+class RuntimeDevice final : public EagerDevice {
  public:
-  CudaDevice(int number, cuda::Stream stream, KernelFault* faults)
-      : name_(number == 0 ? "cuda" : fmt::format("cuda:{}", number)),
-        stream_(stream),
-        faults_(faults),
+  // Throws DeviceError if the device gives no stream.
+  RuntimeDevice(std::string name, std::shared_ptr<cuda::DeviceRuntime> runtime)
+      : name_(std::move(name)),
+        runtime_(std::move(runtime)),
         launched_(kPlaces),
-        blocks_(
-            [number](std::size_t bytes) {
-              void* block = nullptr;
-              return cuda::device_allocate(number, bytes, &block) ? nullptr : block;
-            },
-            [](void* block) { cuda::device_free(block); }) {}
+        blocks_([this](std::size_t bytes) { return new_block(bytes); }, [this](void* block) { runtime_->free(block); }) {
+    void* faults = nullptr;
+    require(runtime_->create_stream(&stream_));
+    require(runtime_->allocate_pinned(kPlaces * sizeof(KernelFault), &faults));
+    faults_ = static_cast<KernelFault*>(faults);
+    for (std::size_t i = 0; i < kPlaces; ++i) new (&faults_[i]) KernelFault;
+  }
+  ~RuntimeDevice() override {
+    runtime_->synchronize(stream_);
+    blocks_.trim();
+    runtime_->free_pinned(faults_);
+    runtime_->destroy_stream(stream_);
+  }
 
   const std::string& name() const override { return name_; }
 
   void write(void* to, const void* from, std::size_t bytes) override {
     const std::lock_guard lock(mutex_);
-    check(cuda::copy_to_device(to, from, bytes, stream_));
-    if (bytes > kStaged) check(cuda::synchronize(stream_));  // the driver reads long host memory later
+    const char* const error = runtime_->copy_to_device(to, from, bytes, stream_);
+    if (error || bytes > kStaged) settle(error);  // the driver reads long host memory later
   }
 
   void read(void* to, const void* from, std::size_t bytes) override {
     const std::lock_guard lock(mutex_);
-    check(cuda::copy_to_host(to, from, bytes, stream_));
-    settle();
+    settle(runtime_->copy_to_host(to, from, bytes, stream_));
   }
 
-  const cuda::KernelEntry* kernel(std::string_view op) const override { return cuda::find_kernel(op); }
+  const cuda::KernelEntry* kernel(std::string_view op) const override { return runtime_->kernel(op); }
+  std::int64_t workspace(const cuda::KernelEntry& entry, const KernelCall& call) const override {
+    return runtime_->workspace(entry, call);
+  }
 
   void launch(const Op& op, Kernel kernel, KernelCall& call, Site site) override {
     const std::lock_guard lock(mutex_);
-    if (used_ == kPlaces) settle();
+    if (used_ == kPlaces) settle(nullptr);
     KernelFault& fault = faults_[used_];
     launched_[used_++] = {&op, site};
     call.stream = stream_;
     call.fault = &fault;
-    kernel(call);
-    if (synchronous_) settle();
+    runtime_->run(kernel, call);
+    if (synchronous_) settle(nullptr);
   }
 
   void synchronize() override {
     const std::lock_guard lock(mutex_);
-    settle();
+    settle(nullptr);
   }
 
  protected:
   void* take(std::int64_t bytes) override {
-    return blocks_.take(static_cast<std::size_t>(bytes), [this] { cuda::synchronize(stream_); });
+    const std::lock_guard lock(mutex_);
+    refused_.clear();
+    void* const block = blocks_.take(static_cast<std::size_t>(bytes), [this] { settle(nullptr); });
+    if (!block && refused_ != "out of memory") settle(refused_.c_str());
+    return block;
   }
   void give(void* block) noexcept override { blocks_.give(block); }
 
@@ -84,60 +99,62 @@ class CudaDevice final : public EagerDevice {
     Site site;
   };
 
-  // Waits, and throws the first fault since the last time. REQUIRES: mutex_ is held.
-  void settle() {
-    const char* const error = cuda::synchronize(stream_);
+  static void require(const char* error) {
+    if (error) throw DeviceError(error);
+  }
+
+  void* new_block(std::size_t bytes) {
+    void* block = nullptr;
+    const char* const error = runtime_->allocate(bytes, &block);
+    if (error) refused_ = error;
+    return error ? nullptr : block;
+  }
+
+  // Waits, and throws the first fault since the last time, or else the error of the device: `error`, if there is one already.
+  // REQUIRES: mutex_ is held.
+  void settle(const char* error) {
+    const char* const late = runtime_->synchronize(stream_);
     const std::size_t used = std::exchange(used_, 0);
     for (std::size_t i = 0; i < used; ++i) {
       if (!faults_[i].what.load()) continue;
-      const Launched at = launched_[i];
       const std::string text = fmt::format("{} ({})", cuda::fault_text(faults_[i]), faults_[i].value.load());
       for (std::size_t k = i; k < used; ++k) new (&faults_[k]) KernelFault;
-      throw ExecutionError(error_text(at.op->name, text, at.site));
+      throw ExecutionError(error_text(launched_[i].op->name, text, launched_[i].site));
     }
+    if (late && !error) error = late;
     if (!error) return;
     const Launched last = used > 0 ? launched_[used - 1] : Launched{};
     throw ExecutionError(
         error_text(last.op ? last.op->name : name_.c_str(),
-                   fmt::format("{}; one of the {} ops since the last synchronisation failed, and this is the last of them "
+                   fmt::format("{}: {}; one of the {} ops since the last synchronisation failed, and this is the last of them "
                                "(TAPEDECK_SYNC=1 finds the op)",
-                               error, used),
+                               name_, error, used),
                    last.site));
   }
 
-  void check(const char* error) const {
-    if (error) throw ExecutionError(fmt::format("{}: {}", name_, error));
-  }
-
   const std::string name_;
-  const cuda::Stream stream_;
-  KernelFault* const faults_;  // kPlaces of them
+  const std::shared_ptr<cuda::DeviceRuntime> runtime_;
+  cuda::Stream stream_ = nullptr;
+  KernelFault* faults_ = nullptr;  // kPlaces of them
   std::vector<Launched> launched_;
   std::size_t used_ = 0;
   BlockCache blocks_;
+  std::string refused_;  // the error of the last allocation
   const bool synchronous_ = settings().sync;
   std::mutex mutex_;
 };
 
-void require(const char* error) {
-  if (error) throw DeviceError(error);
-}
-
 }  // namespace
 
+std::unique_ptr<EagerDevice> make_runtime_device(std::string name, std::shared_ptr<cuda::DeviceRuntime> runtime) {
+  return std::make_unique<RuntimeDevice>(std::move(name), std::move(runtime));
+}
+
 std::unique_ptr<EagerDevice> make_cuda_device(int number) {
-  const cuda::CudaStatus& status = cuda::cuda_status();
-  if (!status.available) throw DeviceError(status.reason);
-  if (number >= status.device_count)
-    throw DeviceError(fmt::format("no device cuda:{}: this machine has {} CUDA device{}", number, status.device_count,
-                                  status.device_count == 1 ? "" : "s"));
-  constexpr std::size_t kFaultBytes = 4096 * sizeof(KernelFault);
-  cuda::Stream stream = nullptr;
-  void* faults = nullptr;
-  require(cuda::stream_create(number, &stream));
-  require(cuda::allocate_pinned(kFaultBytes, &faults));
-  for (std::size_t i = 0; i < 4096; ++i) new (static_cast<KernelFault*>(faults) + i) KernelFault;
-  return std::make_unique<CudaDevice>(number, stream, static_cast<KernelFault*>(faults));
+  std::string why;
+  std::shared_ptr<cuda::DeviceRuntime> runtime = cuda::cuda_runtime(number, &why);
+  if (!runtime) throw DeviceError(why);
+  return make_runtime_device(number == 0 ? "cuda" : fmt::format("cuda:{}", number), std::move(runtime));
 }
 
 }  // namespace tapedeck

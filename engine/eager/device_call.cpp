@@ -2,6 +2,7 @@
 
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/eviction.h>
+#include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/kernels/attrs/device.h>
@@ -39,7 +40,7 @@ Tensor new_on(EagerDevice* device, const Type& type) {
   return Tensor(detail::new_impl(type, detail::new_storage(type.bytes(), device)));
 }
 
-std::string device_name(const TensorImpl& t) { return t.storage->device ? t.storage->device->name() : "cpu"; }
+std::string name_of_device(const TensorImpl& t) { return t.storage->device ? t.storage->device->name() : "cpu"; }
 
 }  // namespace
 
@@ -89,6 +90,7 @@ class DeviceCall {
       : device_(device), op_(op), attrs_(attrs), site_(site) {}
 
   void run(TensorImpl* const* in, int n, TensorImpl* const* out, int n_out) {
+    check_results(out, n_out);
     bring(in, n);
     const kernels::cuda::KernelEntry* const entry = device_.kernel(op_.name);
     if (!entry || !entry->kernel) return run_on_host(out, n_out);
@@ -96,9 +98,8 @@ class DeviceCall {
     const bool in_f32 = !entry->native_half && runs_in_f32(op_, types_of(in_), types_of(out, n_out));
     KernelCall call = call_of(n_out);
     if (in_f32) call.f32_kernel = entry->kernel;
-    const std::int64_t bytes = in_f32             ? kernels::cuda::f32_workspace(call, entry->workspace)
-                               : entry->workspace ? entry->workspace(call)
-                                                  : 0;
+    const auto wanted = [&](const KernelCall& c) { return device_.workspace(*entry, c); };
+    const std::int64_t bytes = in_f32 ? kernels::cuda::f32_workspace(call, wanted) : wanted(call);
     const Tensor scratch = bytes > 0 ? new_on(&device_, {DType::u8, {bytes}}) : Tensor();
     if (bytes > 0) call.workspace = scratch.impl()->resident_data();
     call.workspace_bytes = static_cast<std::size_t>(bytes);
@@ -115,6 +116,13 @@ class DeviceCall {
     return types_of(t.data(), static_cast<int>(t.size()));
   }
 
+  void check_results(TensorImpl* const* out, int n_out) const {
+    for (int k = 0; k < n_out; ++k)
+      if (out[k]->storage->device != &device_)
+        throw DeviceError(error_text(
+            op_.name, fmt::format("result {} is on {}, another on {}", k, name_of_device(*out[k]), device_.name()), site_));
+  }
+
   // Takes the operands, and copies of small ones that are on the host.
   void bring(TensorImpl* const* in, int n) {
     for (int i = 0; i < n; ++i) {
@@ -124,7 +132,7 @@ class DeviceCall {
           throw DeviceError(
               error_text(op_.name,
                          fmt::format("operand {} is on {}, another on {}; copy it there with to_device(x, \"{}\")", i,
-                                     device_name(*t), device_.name(), device_.name()),
+                                     name_of_device(*t), device_.name(), device_.name()),
                          site_));
         t = owned_.emplace_back(Tensor(copy_to_device(*t, &device_, site_))).impl();
       }
@@ -192,6 +200,11 @@ class DeviceCall {
 
 void run_on_device(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out,
                    Site site) {
+  if (thread_state().tape->capturing)
+    throw DeviceError(error_text(op.name,
+                                 "a capture records tensors of the host; record there, and replay the plan on the device "
+                                 "(ExecutorOptions::device)",
+                                 site));
   EagerDevice* const device = out[0]->storage->device;
   if (copies_between_devices(op)) return copy_between(*in[0], device, *out[0], site);
   if (!device)

@@ -260,15 +260,6 @@ namespace {
   report_op(c.op, {out, static_cast<std::size_t>(c.n_out)}, c.site, false);
 }
 
-// A call that runs on a device, or copies to one. Captures record programs of the host: a plan may be replayed on any device.
-[[gnu::cold, gnu::noinline]] void check_device_call(const Call& c) {
-  if (thread_state().tape->capturing)
-    throw DeviceError(error_text(c.op.name,
-                                 "a capture records tensors of the host; record there, and replay the plan on the device "
-                                 "(ExecutorOptions::device)",
-                                 c.site));
-}
-
 // Allocates and computes the results. The caller owns them; if this throws, there are none.
 void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
@@ -284,8 +275,6 @@ void compute(Call& c, TensorImpl** out) {
     }
     const detail::ResidentTensors operands(abstract ? std::span<TensorImpl* const>() : in);
     EagerDevice* const device = abstract ? nullptr : device_of_call(c.op, c.in, c.n, c.attrs);
-    if (device) [[unlikely]]
-      check_device_call(c);
     for (; made < c.n_out; ++made)
       out[made] =
           detail::new_impl(c.out_types[made], abstract ? nullptr : detail::new_storage(c.out_types[made].bytes(), device));

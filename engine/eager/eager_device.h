@@ -40,7 +40,10 @@ class EagerDevice {
   virtual void read(void* to, const void* from, std::size_t bytes) = 0;
 
   virtual const kernels::cuda::KernelEntry* kernel(std::string_view op) const = 0;  // null: the op has none
-  // Starts the kernel. Sets stream and fault of the call. Throws ExecutionError if it cannot be started.
+  // The bytes of workspace that this kernel wants for the call.
+  virtual std::int64_t workspace(const kernels::cuda::KernelEntry& entry, const KernelCall& call) const = 0;
+  // Gives the kernel to the device. Sets stream and fault of the call. A kernel that cannot be started is an error of the next
+  // synchronize().
   virtual void launch(const Op& op, Kernel kernel, KernelCall& call, Site site) = 0;
   // Waits for all ops that were called so far. Throws ExecutionError that names the first op that has failed since the last
   // call, and its call site.

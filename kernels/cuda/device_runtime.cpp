@@ -9,6 +9,11 @@ namespace tapedeck::kernels::cuda {
 
 namespace {
 
+int capability_of(int device) {
+  DeviceProperties properties;
+  return device_properties(device, &properties) ? 0 : properties.sm;
+}
+
 class LinkedKernels final : public DeviceKernels {
  public:
   const KernelEntry* kernel(std::string_view op) const override {
@@ -21,6 +26,7 @@ class LinkedKernels final : public DeviceKernels {
   std::int64_t workspace(const KernelEntry& entry, const KernelCall& call) const override {
     return entry.workspace ? entry.workspace(call) : 0;
   }
+  int compute_capability() const override { return cuda_status().available ? capability_of(0) : 0; }
 };
 
 }  // namespace
@@ -73,6 +79,7 @@ class CudaRuntime final : public DeviceRuntime {
     const OnDevice on(device_);  // a rule may ask the device how many multiprocessors it has
     return linked_kernels().workspace(entry, call);
   }
+  int compute_capability() const override { return capability_of(device_); }
 
   const char* allocate(std::size_t bytes, void** memory) override {
     return here([&] { return cudaMalloc(memory, bytes); });

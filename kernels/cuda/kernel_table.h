@@ -22,6 +22,8 @@ struct KernelEntry {
   Kernel kernel = nullptr;            // null: this build has no CUDA
   WorkspaceRule workspace = nullptr;  // null: none
   bool native_half = false;           // takes f16 and bf16 itself; other kernels get converted operands, as on the CPU
+  bool has_group = false;             // one launch may run several calls, by this kernel:
+  Kernel group = nullptr;             // takes the inputs of all calls, one call after the other, and their outputs likewise
 };
 
 std::span<const KernelEntry> kernel_table();          // sorted by op

@@ -89,11 +89,11 @@ void run_in_f32(const KernelCall& call) {
     if (is_half(call.outputs[i].dtype)) convert(call, inner.outputs[i], call.outputs[i]);
 }
 
-std::int64_t f32_workspace(const KernelCall& call, WorkspaceRule rule) {
+std::int64_t f32_workspace(const KernelCall& call, const std::function<std::int64_t(const KernelCall&)>& wanted) {
   if (call.n_inputs + call.n_outputs > kMostViews) return 0;
   View views[kMostViews];
   const std::int64_t used = lay_out(call, nullptr, views);
-  return used + (rule ? rule(inner_call(call, views)) : 0);
+  return used + wanted(inner_call(call, views));
 }
 
 }  // namespace tapedeck::kernels::cuda

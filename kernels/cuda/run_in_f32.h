@@ -7,6 +7,7 @@
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
+#include <functional>
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
@@ -16,8 +17,8 @@ namespace cuda TAPEDECK_API {
 // says.
 void run_in_f32(const KernelCall& call);
 
-// The bytes of workspace for the conversions and for the kernel itself, whose rule may be null.
-std::int64_t f32_workspace(const KernelCall& call, WorkspaceRule rule);
+// The bytes of workspace for the conversions, and for the kernel itself: `wanted` says those of a call with f32 operands.
+std::int64_t f32_workspace(const KernelCall& call, const std::function<std::int64_t(const KernelCall&)>& wanted);
 
 }  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels

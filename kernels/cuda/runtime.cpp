@@ -91,12 +91,6 @@ const char* stream_destroy(Stream stream) { return text_of(cudaStreamDestroy(sta
 
 const char* synchronize(Stream stream) { return text_of(cudaStreamSynchronize(static_cast<cudaStream_t>(stream))); }
 
-const char* allocate_pinned(std::size_t bytes, void** memory) {
-  return text_of(cudaHostAlloc(memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
-}
-
-const char* free_pinned(void* memory) { return text_of(cudaFreeHost(memory)); }
-
 const char* device_allocate(int device, std::size_t bytes, void** memory) {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return text_of(current.error());
@@ -130,8 +124,6 @@ const char* device_properties(int, DeviceProperties*) { return kNotBuilt; }
 const char* stream_create(int, Stream*) { return kNotBuilt; }
 const char* stream_destroy(Stream) { return kNotBuilt; }
 const char* synchronize(Stream) { return kNotBuilt; }
-const char* allocate_pinned(std::size_t, void**) { return kNotBuilt; }
-const char* free_pinned(void*) { return kNotBuilt; }
 const char* device_allocate(int, std::size_t, void**) { return kNotBuilt; }
 const char* device_free(void*) { return kNotBuilt; }
 const char* copy_to_device(void*, const void*, std::size_t, Stream) { return kNotBuilt; }

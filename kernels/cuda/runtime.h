@@ -42,10 +42,6 @@ const char* stream_create(int device, Stream* stream);  // the stream never wait
 const char* stream_destroy(Stream stream);
 const char* synchronize(Stream stream);  // waits for the stream; also reports errors of earlier work on the device
 
-// Memory of the host that the device can read and write at the same address.
-const char* allocate_pinned(std::size_t bytes, void** memory);
-const char* free_pinned(void* memory);
-
 // Device memory, in bytes. Copies run on `stream`; the host memory must stay valid until the stream has finished.
 const char* device_allocate(int device, std::size_t bytes, void** memory);
 const char* device_free(void* memory);

@@ -13,10 +13,8 @@ Plan make_device_plan(const Graph& captured, PlanOptions options, const std::str
   constexpr int kMostPlans = 4;  // scratch hardly depends on the budget, so the second plan nearly always fits
   options.device = DeviceType::cuda;
   Plan plan = make_plan(captured, options);
-  if (options.budget < 0 && options.budget_percent < 0) return plan;
-  const std::int64_t budget = plan.budget_bytes;
-  options.budget_percent = -1;
-  options.budget = budget;
+  if (options.budget < 0) return plan;
+  const std::int64_t budget = options.budget;
   for (int made = 1; plan.feasible; ++made) {
     const std::int64_t over = planned_device_bytes(plan, device) - budget;
     if (over <= 0) return plan;

@@ -34,6 +34,11 @@ DeviceSchedule device_schedule(const Plan& plan, const std::string& device) {
       schedule.calls += part.instructions.end - part.instructions.first;
     schedule.graphs += !part.on_host;
   }
+  for (const replay::Instruction& instruction : program.instructions) {
+    if (instruction.joined == 1) continue;
+    schedule.joined_updates += instruction.joined;
+    ++schedule.update_groups;
+  }
   schedule.scratch_bytes = program.scratch_bytes;
   schedule.device_bytes = replay::DeviceLayout(buffers, program.scratch_bytes).bytes();
   return schedule;

@@ -23,6 +23,8 @@ struct DeviceSchedule {
   std::vector<HostNode> host_nodes;  // in the order in which they run
   std::int32_t graphs = 0;           // CUDA graphs of a step
   std::int32_t calls = 0;            // of kernels on the device
+  std::int32_t joined_updates = 0;   // updates of optimizers that share a call with others
+  std::int32_t update_groups = 0;    // the calls that they share
   std::int64_t scratch_bytes = 0;    // the workspace that all kernels share
   std::int64_t device_bytes = 0;     // of all memory that an executor takes on the device
 };

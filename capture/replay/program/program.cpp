@@ -8,8 +8,11 @@
 #include <tapedeck/capture/replay/program/program.h>
 
 #include <tapedeck/capture/analysis/parts.h>
+#include <tapedeck/capture/codegen/fused_kernel.h>
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/capture/replay/program/control_runner.h>
+#include <tapedeck/capture/replay/program/fused_calls.h>
+#include <tapedeck/capture/replay/program/update_groups.h>
 
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/ir/error.h>
@@ -21,7 +24,11 @@
 #include <tapedeck/kernels/workspace_alignment.h>
 
 #include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <unordered_map>
 
 namespace tapedeck::replay {
 
@@ -62,6 +69,12 @@ const char* why_on_host(const Op& op) {
   return "the device has no kernel for the op";
 }
 
+// Once in a process, with the first reason: the results are the same.
+void warn_of_slow_nodes(const std::string& why) {
+  static std::once_flag once;
+  std::call_once(once, [&] { std::fprintf(stderr, "warning: fused nodes run op by op: %s\n", why.c_str()); });
+}
+
 // ---- scratch of a device ----
 
 constexpr std::int64_t kScratchAlignment = 256;
@@ -100,6 +113,33 @@ class Lowering {
  public:
   Lowering(const Plan& plan, const BufferTable& buffers, Program& program, const kernels::cuda::DeviceKernels* device)
       : plan_(plan), g_(plan.graph), buffers_(buffers), program_(program), device_(device) {}
+
+  // Compiles the kernels of all fused nodes for the device, several at a time. Nodes without a kernel run op by op.
+  void compile_fused_nodes() {
+    if (!device_ || device_->compute_capability() == 0) return;
+    std::vector<NodeId> nodes;
+    std::vector<std::vector<View>> views;  // of each node: its operands and results
+    for (NodeId n = 0; n < g_.node_count(); ++n) {
+      const Node& node = g_.nodes[n];
+      if (node.op != &ops::fused) continue;
+      nodes.push_back(n);
+      views.emplace_back();
+      for (int i = 0; i < node.n_inputs; ++i) views.back().push_back(operand(n, i).view);
+      for (int i = 0; i < node.n_outputs; ++i) views.back().push_back(result(n, i).view);
+    }
+    std::vector<codegen::FusedRequest> requests;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      const Node& node = g_.nodes[nodes[k]];
+      const std::span<const View> all = views[k];
+      const auto n_inputs = static_cast<std::size_t>(node.n_inputs);
+      requests.push_back({g_.regions_of(node)[0].get(), all.first(n_inputs), all.subspan(n_inputs)});
+    }
+    std::vector<codegen::FusedResult> made = codegen::compile_fused(requests, device_->compute_capability());
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      if (made[k].kernel) fused_[nodes[k]] = std::move(made[k].kernel);
+      if (!made[k].why.empty()) warn_of_slow_nodes(made[k].why);
+    }
+  }
 
   void lower(NodeId n) {
     const Node& node = g_.nodes[n];
@@ -201,7 +241,8 @@ class Lowering {
     for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
     const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
-    if (const KernelEntry* entry = entry_of(op)) return lower_device_call(n, *entry, in_f32, inputs, outputs);
+    if (const KernelEntry* entry = entry_of(op))
+      return lower_device_call(n, *entry, g_.attributes(node), in_f32, inputs, outputs, 0);
     add_instruction(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);
     if (in_f32) program_.instructions.back().call.f32_kernel = kernel;
     mark_on_host(op);
@@ -218,14 +259,13 @@ class Lowering {
     if (device_) program_.instructions.back().why_on_host = why_on_host(op);
   }
 
-  void lower_device_call(NodeId n, const KernelEntry& entry, bool in_f32, const std::vector<BufferView>& inputs,
-                         const std::vector<BufferView>& outputs) {
-    const void* attrs = g_.attributes(g_.nodes[n]);
-    if (entry.native_half || !in_f32) return call_device(n, entry, attrs, inputs, outputs, 0);
+  // The first `used` bytes of the scratch block are taken.
+  void lower_device_call(NodeId n, const KernelEntry& entry, const void* attrs, bool in_f32,
+                         const std::vector<BufferView>& inputs, const std::vector<BufferView>& outputs, std::int64_t used) {
+    if (entry.native_half || !in_f32) return call_device(n, entry, attrs, inputs, outputs, used);
     const KernelEntry* cast = device_->kernel("cast");
     if (!cast) throw DeviceError(error_text(entry.op, "the device has no kernel to convert its operands to f32", {}));
     const BufferId scratch = buffers_.count();
-    std::int64_t used = 0;
     const auto in_scratch = [&](const BufferView& w) {
       return kernels::is_half(w.view.dtype) ? f32_copy(w, scratch, &used) : w;
     };
@@ -256,6 +296,7 @@ class Lowering {
     call.fault = &fault;
     const std::int64_t bytes = device_->workspace(entry, call);
     add_instruction(n, entry.kernel, attrs, inputs, outputs, bytes, {buffers_.count(), offset});
+    program_.instructions.back().entry = &entry;
     program_.scratch_bytes = std::max(program_.scratch_bytes, offset + aligned(bytes));
   }
 
@@ -264,9 +305,37 @@ class Lowering {
     std::vector<BufferView> inputs, outputs;
     for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
+    if (device_ && node.op == &ops::fused && lower_fused(n, inputs, outputs)) return;
     program_.control.push_back(make_control_runner(plan_, node));
     add_instruction(n, run_control, program_.control.back().get(), inputs, outputs);
     mark_on_host(*node.op);
+  }
+
+  // ---- fused nodes of a device ----
+
+  // A fused node is one kernel that was compiled for it, or else the kernels of its nodes, one by one. Returns false if the
+  // device lacks one of them.
+  bool lower_fused(NodeId n, const std::vector<BufferView>& inputs, const std::vector<BufferView>& outputs) {
+    if (fused_.count(n)) {
+      program_.fused.push_back(std::move(fused_[n]));
+      add_instruction(n, codegen::run_fused_kernel, program_.fused.back().get(), inputs, outputs, 0, {});
+      return true;
+    }
+    static const Op* const copy = find_op("copy");
+    const Graph& region = *g_.regions_of(g_.nodes[n])[0];
+    const auto lacks = [&](const Node& node) { return !entry_of(*node.op); };
+    if (std::any_of(region.nodes.begin(), region.nodes.end(), lacks) || !entry_of(*copy)) return false;
+    const FusedCalls made = fused_calls(region, inputs, outputs, buffers_.count());
+    program_.scratch_bytes = std::max(program_.scratch_bytes, made.scratch_bytes);
+    for (const FusedCalls::Call& call : made.calls) {
+      const Node& node = region.nodes[call.node];
+      const bool in_f32 = runs_in_f32(*node.op, region.input_types(node), region.output_types(node));
+      lower_device_call(n, *entry_of(*node.op), region.attributes(node), in_f32, call.inputs, {call.output},
+                        made.scratch_bytes);
+    }
+    for (const FusedCalls::Copy& c : made.copies)
+      call_device(n, *entry_of(*copy), nullptr, {c.from}, {c.to}, made.scratch_bytes);
+    return true;
   }
 
   // The operand in the form that the op's kernel takes.
@@ -343,12 +412,14 @@ class Lowering {
   const BufferTable& buffers_;
   Program& program_;
   const kernels::cuda::DeviceKernels* device_;  // null: the program is for the CPU
+  std::unordered_map<NodeId, std::unique_ptr<codegen::FusedKernel>> fused_;
 };
 
 Program::~Program() = default;
 
 Program::Program(const Plan& plan, const BufferTable& buffers, const kernels::cuda::DeviceKernels* device) {
   Lowering lowering(plan, buffers, *this, device);
+  lowering.compile_fused_nodes();
   for (const Segment& s : plan.segments) {
     IndexRange range;
     range.first = static_cast<std::int32_t>(instructions.size());
@@ -356,6 +427,7 @@ Program::Program(const Plan& plan, const BufferTable& buffers, const kernels::cu
     range.end = static_cast<std::int32_t>(instructions.size());
     segments.push_back(range);
   }
+  if (device) join_updates(plan.graph, *this);
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     KernelCall& call = instructions[i].call;
     call.inputs = views_.data() + pending_[i].first_view;

@@ -9,7 +9,8 @@
 //
 // A program for a device has the same instructions with the kernels of the device. A kernel that does not take f16 and bf16
 // gets converted copies, made by instructions of their own. Their memory and the workspace of the kernels is one scratch block.
-// A node that the device has no kernel for keeps its kernel of the CPU, and says why.
+// A node that the device has no kernel for keeps its kernel of the CPU, and says why. Updates of an optimizer that may run
+// together are one instruction (update_groups.h).
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -21,6 +22,10 @@
 #include <memory>
 #include <vector>
 
+namespace tapedeck::codegen {
+class FusedKernel;
+}
+
 namespace tapedeck::replay {
 
 class ControlRunner;
@@ -29,8 +34,10 @@ class ControlRunner;
 struct Instruction {
   Kernel kernel = nullptr;
   NodeId node = kNone;
-  bool intra_op = true;               // may use idle threads
-  const char* why_on_host = nullptr;  // in a program for a device: the node runs on the host, and why
+  bool intra_op = true;                               // may use idle threads
+  const char* why_on_host = nullptr;                  // in a program for a device: the node runs on the host, and why
+  const kernels::cuda::KernelEntry* entry = nullptr;  // in a program for a device: of the kernel
+  std::int32_t joined = 1;                            // updates that the call makes, from that of `node` on
   KernelCall call;
 };
 
@@ -48,11 +55,12 @@ struct Program {
 
   void resolve(const std::vector<void*>& bases);  // by buffer; for a device also of the scratch block, behind the others
 
-  std::vector<Instruction> instructions;                // segment by segment, so not always in the order of nodes
-  std::vector<IndexRange> segments;                     // by segment of the plan
-  std::vector<std::int32_t> state_writers;              // instructions that write the bytes of a state value, ascending
-  std::vector<std::unique_ptr<ControlRunner>> control;  // of the nodes with regions
-  std::int64_t scratch_bytes = 0;                       // of the scratch block of a device
+  std::vector<Instruction> instructions;                     // segment by segment, so not always in the order of nodes
+  std::vector<IndexRange> segments;                          // by segment of the plan
+  std::vector<std::int32_t> state_writers;                   // instructions that write the bytes of a state value, ascending
+  std::vector<std::unique_ptr<ControlRunner>> control;       // of the nodes with regions
+  std::vector<std::unique_ptr<codegen::FusedKernel>> fused;  // in a program for a device: the kernels of fused nodes
+  std::int64_t scratch_bytes = 0;                            // of the scratch block of a device
 
  private:
   struct Pending {  // of an instruction, until the views stop moving
@@ -60,6 +68,7 @@ struct Program {
     Address workspace;
   };
   friend class Lowering;
+  friend class UpdateGroups;
 
   std::vector<View> views_;
   std::vector<Address> addresses_;  // by view

@@ -141,7 +141,8 @@ std::vector<Option> device_options(DeviceWords* to) {
       {.name = "--device",
        .metavar = "NAME",
        .to = &to->device,
-       .help = "The device: cpu, cuda, or cuda:1 for the second GPU. A budget holds for all memory that is taken there.",
+       .help = "The device: cpu, cuda, or cuda:1 for the second GPU. A budget in bytes holds for all memory that is taken "
+               "there, one in percent for all but the scratch of kernels.",
        .words = device_names},
       {.name = "--cuda-graphs",
        .metavar = "WHEN",

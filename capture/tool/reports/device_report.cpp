@@ -18,6 +18,10 @@ std::vector<DeviceUse::OnHost> on_host(const Graph& g, const DeviceSchedule& sch
 
 std::string plural(std::int64_t n, const char* noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
 
+std::string joined_text(std::int32_t updates, std::int32_t groups) {
+  return fmt::format("{} of optimizers run together, in {}", plural(updates, "update"), plural(groups, "group"));
+}
+
 std::string host_text(const std::vector<DeviceUse::OnHost>& nodes) {
   if (nodes.empty()) return "  on the host    no node\n";
   std::string text;
@@ -31,8 +35,8 @@ std::string host_text(const std::vector<DeviceUse::OnHost>& nodes) {
 std::optional<DeviceUse> device_use(const Executor& executor, const std::string& device) {
   if (device == "cpu") return std::nullopt;
   const DeviceSchedule schedule = device_schedule(executor.plan(), device);
-  return DeviceUse{executor.device_counters(), schedule.graphs, schedule.scratch_bytes,
-                   on_host(executor.plan().graph, schedule)};
+  return DeviceUse{executor.device_counters(), schedule.graphs,        schedule.scratch_bytes,
+                   schedule.joined_updates,    schedule.update_groups, on_host(executor.plan().graph, schedule)};
 }
 
 std::string device_text(const DeviceUse& use) {
@@ -44,6 +48,7 @@ std::string device_text(const DeviceUse& use) {
   text += fmt::format("  copied         {} to the device, {} back; waited {}\n", human_size(c.bytes_to_device),
                       human_size(c.bytes_to_host), plural(c.synchronizations, "time"));
   text += fmt::format("  scratch        {}, in the peak\n", human_size(use.scratch_bytes));
+  if (use.joined_updates > 0) text += "  updates        " + joined_text(use.joined_updates, use.update_groups) + "\n";
   return text + host_text(use.on_host);
 }
 
@@ -63,6 +68,8 @@ Json device_json(const DeviceUse& use) {
             {"bytes_to_host", c.bytes_to_host},
             {"allocated_bytes", c.allocated_bytes},
             {"scratch_bytes", use.scratch_bytes},
+            {"joined_updates", use.joined_updates},
+            {"update_groups", use.update_groups},
             {"without_graphs", c.without_graphs}};
   j["on_host"] = Json::array();
   for (const DeviceUse::OnHost& node : use.on_host)
@@ -72,10 +79,12 @@ Json device_json(const DeviceUse& use) {
 
 std::string device_explained(const Plan& plan, const std::string& device) {
   const DeviceSchedule schedule = device_schedule(plan, device);
-  return fmt::format("on {}: {} a step, of {}; {} in all, {} of it scratch of kernels\n", device,
-                     plural(schedule.graphs, "CUDA graph"), plural(schedule.calls, "kernel"), human_size(schedule.device_bytes),
-                     human_size(schedule.scratch_bytes)) +
-         host_text(on_host(plan.graph, schedule));
+  std::string text = fmt::format("on {}: {} a step, of {}; {} in all, {} of it scratch of kernels\n", device,
+                                 plural(schedule.graphs, "CUDA graph"), plural(schedule.calls, "kernel"),
+                                 human_size(schedule.device_bytes), human_size(schedule.scratch_bytes));
+  if (schedule.joined_updates > 0)
+    text += "  updates        " + joined_text(schedule.joined_updates, schedule.update_groups) + "\n";
+  return text + host_text(on_host(plan.graph, schedule));
 }
 
 }  // namespace tapedeck::tool

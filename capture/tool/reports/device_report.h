@@ -20,6 +20,7 @@ struct DeviceUse {
   DeviceCounters counters;
   std::int32_t graphs = 0;  // of a step, by the plan
   std::int64_t scratch_bytes = 0;
+  std::int32_t joined_updates = 0, update_groups = 0;  // of a step: updates of optimizers, and the kernels that they share
   std::vector<OnHost> on_host;
 };
 

@@ -497,7 +497,7 @@ inline void convolve_by_own_kernels(const KernelCall& call, const ConvCall& c) {
   });
 }
 
-// Our own direct kernels are faster than cuDNN for groups of few channels.
+// Groups of few channels stay with our own direct kernels.
 #ifdef __CUDACC__
 inline bool for_dnn(const KernelCall& call, const ConvCall& c, DnnConvolution& problem) {
   problem = {c.pass, c.shape,          {cpu::image_stride(*c.x), cpu::image_stride(*c.y)}, call.outputs[0].dtype, c.x->rank - 2,

@@ -4,10 +4,10 @@
 
 #include <tapedeck/kernels/alpha_dropout.h>
 #include <tapedeck/kernels/attrs/random.h>
+#include <tapedeck/kernels/cuda/creation/stream.h>
 #include <tapedeck/kernels/cuda/device_fault.h>
 #include <tapedeck/kernels/cuda/elements.h>
 #include <tapedeck/kernels/normal_quantile.h>
-#include <tapedeck/kernels/philox.h>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
@@ -24,12 +24,6 @@ struct Draw {
   bool aligned;  // so that the elements of a block are loaded and stored together
   Rule rule;
 };
-
-// The same stream as random_stream(). The device mixes the key; the host computes the hash of the path.
-TAPEDECK_DEVICE RandomStream device_stream(const std::int64_t* rng, std::uint64_t path_hash) {
-  const std::uint64_t key = splitmix64(splitmix64(static_cast<std::uint64_t>(rng[0])) ^ path_hash);
-  return {{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}, static_cast<std::uint64_t>(rng[1])};
-}
 
 // The elements of one block: together, where `whole`, or the first `count` of them.
 template <class T, int kPerBlock>

@@ -7,6 +7,7 @@
 #include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cuda/device_fault.h>
 #include <tapedeck/kernels/cuda/fold.h>
+#include <tapedeck/kernels/cuda/packed_rows.h>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
@@ -238,6 +239,82 @@ TAPEDECK_KERNEL void cross_entropy_grad_rows(const CrossEntropyGradArgs<S> a) {
   }
 }
 
+// Rows in f32 whose elements are neighbours are read once, without smoothing.
+template <class S, class Team>
+TAPEDECK_WIDE_KERNEL void cross_entropy_packed(const CrossEntropyArgs<S> a) {
+  const Rows& rows = a.r.rows;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Team::teams();
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Team::teams() + Team::index(); row < rows.rows; row += step) {
+    const S* const x = a.x + row * rows.n;
+    const Two<float> sum = exp_sum_of<Team>(KeptRow<S>{x, nullptr}, RowPacks::of(x, rows.n));
+    if (Team::rank() != 0) continue;
+    const std::int64_t label = a.r.label(row);
+    a.losses.set(row, label < 0 ? 0.0f : a.r.weight(label) * -((read(x[label]) - sum.a) - log_of(sum.b)));
+  }
+}
+
+struct RowKeeping {
+  bool keeps;
+  std::int64_t stride;
+};
+template <class S>
+struct PackedGradArgs {
+  CrossEntropyGradArgs<S> a;
+  RowKeeping keeping;
+};
+
+template <class S, class Team>
+TAPEDECK_WIDE_KERNEL void cross_entropy_grad_packed(const PackedGradArgs<S> args) {
+  const CrossEntropyGradArgs<S>& a = args.a;
+  const Rows& rows = a.r.rows;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Team::teams();
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Team::teams() + Team::index(); row < rows.rows; row += step) {
+    const S* const from = a.x + row * rows.n;
+    const std::int64_t label = a.r.label(row);
+    const auto x = KeptRow<S>::template of<Team>(from, args.keeping.keeps, args.keeping.stride, 0, 1);
+    const RowPacks p = RowPacks::of(from, rows.n);
+    const Two<float> sum = exp_sum_of<Team>(x, p);
+    const float total = label < 0 ? 0.0f : a.r.weight(label), scale = label < 0 ? 0.0f : a.scale.of(row);
+    const float factor = total / sum.b * scale;
+    write_row<Team>(x, p, a.dx + row * rows.n, [&](float v, std::int64_t k) {
+      const float e = exp_of(v - sum.a), d = k == label ? (e / sum.b * total - total) * scale : e * factor;
+      return label < 0 ? 0.0f : d;
+    });
+    Team::sync();  // the next row lies otherwise in the shared memory
+  }
+}
+
+template <class S>
+void cross_entropy_by_packs(const KernelCall& call, const CrossEntropyArgs<S>& a) {
+  RowLaunch l = row_launch(a.r.rows.rows, a.r.rows.n, sizeof(S), 0);
+  launch(call, l.warps ? &cross_entropy_packed<S, OneWarp> : &cross_entropy_packed<S, WholeBlock>, l.size, a);
+}
+template <class S>
+void cross_entropy_grad_by_packs(const KernelCall& call, const CrossEntropyGradArgs<S>& a) {
+  const RowLaunch l = row_launch(a.r.rows.rows, a.r.rows.n, sizeof(S), 1);
+  const PackedGradArgs<S> args{a, {l.keeps, l.stride}};
+  launch(call, l.warps ? &cross_entropy_grad_packed<S, OneWarp> : &cross_entropy_grad_packed<S, WholeBlock>, l.size, args);
+}
+
+template <class S>
+void cross_entropy_each_row(const KernelCall& call, const CrossEntropyArgs<S>& a) {
+  if constexpr (std::is_same_v<Compute<S>, float>)
+    if (a.smoothing == 0 && packed_rows<S>(a.r.rows, a.x, a.x)) return cross_entropy_by_packs(call, a);
+  with_team(a.r.rows, [&](auto team) {
+    using Team = decltype(team);
+    launch(call, &cross_entropy_rows<S, Team>, for_rows<Team>(a.r.rows.rows), a);
+  });
+}
+template <class S>
+void cross_entropy_grad_each_row(const KernelCall& call, const CrossEntropyGradArgs<S>& a) {
+  if constexpr (std::is_same_v<Compute<S>, float>)
+    if (a.smoothing == 0 && packed_rows<S>(a.r.rows, a.x, a.dx)) return cross_entropy_grad_by_packs(call, a);
+  with_team(a.r.rows, [&](auto team) {
+    using Team = decltype(team);
+    launch(call, &cross_entropy_grad_rows<S, Team>, for_rows<Team>(a.r.rows.rows), a);
+  });
+}
+
 template <class S>
 void cross_entropy_of(const KernelCall& call) {
   const auto& attrs = call.attributes<CrossEntropyAttrs>();
@@ -245,10 +322,7 @@ void cross_entropy_of(const KernelCall& call) {
   const auto r = labelled_rows<S>(call, call.inputs[0], 1, 2, attrs.ignore_index);
   const CrossEntropyArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S>(call, reduction),
                               static_cast<Compute<S>>(attrs.label_smoothing)};
-  with_team(r.rows, [&](auto team) {
-    using Team = decltype(team);
-    launch(call, &cross_entropy_rows<S, Team>, for_rows<Team>(r.rows.rows), a);
-  });
+  cross_entropy_each_row(call, a);
   fold_losses(call, r, reduction);
 }
 
@@ -264,10 +338,7 @@ void cross_entropy_grad_of(const KernelCall& call) {
     fold(call, WeightTask<S>{r, total, true}, Pieces(1, r.rows.n), false, static_cast<char*>(call.workspace) + 16);
     a.all_weights = total;
   }
-  with_team(r.rows, [&](auto team) {
-    using Team = decltype(team);
-    launch(call, &cross_entropy_grad_rows<S, Team>, for_rows<Team>(r.rows.rows), a);
-  });
+  cross_entropy_grad_each_row(call, a);
 }
 
 // ---- negative log likelihood ----

@@ -23,7 +23,7 @@ struct Channels {
   explicit Channels(const View& x) : n(x.sizes[0]), c(x.sizes[1]), plane(plane_of(x)), channels(c) {}
   TAPEDECK_HD std::int64_t length() const { return n * plane.divisor; }
   std::int64_t numel() const { return c * length(); }
-  Pieces pieces() const { return {c, length()}; }
+  Pieces pieces() const { return {c, length(), across()}; }
   bool across() const { return lie_side_by_side(plane.divisor); }
 };
 
@@ -58,6 +58,12 @@ struct ChannelTask {
   TAPEDECK_DEVICE double weight_of(std::int64_t channel) const {
     return weight ? static_cast<double>(read(weight[channel])) : 1;
   }
+  static constexpr int kWidth = static_cast<int>(16 / sizeof(S));
+  using Items = Pack<S, kWidth>;
+  TAPEDECK_DEVICE Items items(const Images<const S>& from, std::int64_t channel, std::int64_t i) const {
+    const auto at = spot(channel, i);
+    return *reinterpret_cast<const Items*>(from.image(at.image) + at.offset);
+  }
   struct Spot {
     std::int64_t image, offset;
   };
@@ -84,6 +90,12 @@ struct MomentsTask : ChannelTask<S> {
   TAPEDECK_DEVICE A at(const Place& p, std::int64_t i) const {
     const auto spot = this->spot(p.channel, i);
     const double d = static_cast<double>(read(this->x.image(spot.image)[spot.offset])) - p.first;
+    return {d, d * d};
+  }
+  using Packed = typename ChannelTask<S>::Items;
+  TAPEDECK_DEVICE Packed pack(const Place& p, std::int64_t i) const { return this->items(this->x, p.channel, i); }
+  TAPEDECK_DEVICE A of_pack(const Place& p, const Packed& x, int e, std::int64_t) const {
+    const double d = static_cast<double>(read(x.element[e])) - p.first;
     return {d, d * d};
   }
   TAPEDECK_DEVICE void finish(std::int64_t channel, const A& total) const {
@@ -115,6 +127,16 @@ struct BatchGradTask : ChannelTask<S> {
     const auto spot = this->spot(p.channel, i);
     const double g = static_cast<double>(read(dy.image(spot.image)[spot.offset]));
     return {g, g * (static_cast<double>(read(this->x.image(spot.image)[spot.offset])) - p.mean)};
+  }
+  struct Packed {
+    typename ChannelTask<S>::Items x, dy;
+  };
+  TAPEDECK_DEVICE Packed pack(const Place& p, std::int64_t i) const {
+    return {this->items(this->x, p.channel, i), this->items(dy, p.channel, i)};
+  }
+  TAPEDECK_DEVICE A of_pack(const Place& p, const Packed& from, int e, std::int64_t) const {
+    const double g = static_cast<double>(read(from.dy.element[e]));
+    return {g, g * (static_cast<double>(read(from.x.element[e])) - p.mean)};
   }
   TAPEDECK_DEVICE void finish(std::int64_t channel, const A& total) const {
     using C = Compute<S>;
@@ -157,11 +179,6 @@ struct ApplyArgs {
   Images<S> out;
 };
 
-template <class S, int kWidth>
-struct alignas(sizeof(S) * kWidth) Pack {
-  S item[kWidth];
-};
-
 // One item is kWidth neighbouring elements of one plane.
 template <class S, int kWidth>
 TAPEDECK_KERNEL void apply_channels(const ApplyArgs<S> a) {
@@ -178,10 +195,10 @@ TAPEDECK_KERNEL void apply_channels(const ApplyArgs<S> a) {
       const C third = a.with.at(3, channel);
       TAPEDECK_UNROLLED
       for (int i = 0; i < kWidth; ++i)
-        out.item[i] = written<S>(read(dy.item[i]) * scale + ((read(x.item[i]) - mean) * second + third));
+        out.element[i] = written<S>(read(dy.element[i]) * scale + ((read(x.element[i]) - mean) * second + third));
     } else {
       TAPEDECK_UNROLLED
-      for (int i = 0; i < kWidth; ++i) out.item[i] = written<S>((read(x.item[i]) - mean) * scale + second);
+      for (int i = 0; i < kWidth; ++i) out.element[i] = written<S>((read(x.element[i]) - mean) * scale + second);
     }
     *reinterpret_cast<Items*>(a.out.image(image) + offset) = out;
   }
@@ -204,6 +221,18 @@ void apply_batch(const KernelCall& call, const Channels& k, const Images<const S
     launch(call, &apply_channels<S, 1>, for_items(a.numel), a);
 }
 
+// Folds the channels by packs where all packs lie in one plane and are aligned.
+template <class S, class Task>
+void fold_channels(const KernelCall& call, const Task& task, const Images<const S>& dy) {
+  const Channels& k = task.k;
+  if constexpr (std::is_same_v<Compute<S>, float>) {
+    constexpr int kWidth = Task::kWidth;
+    if (!k.across() && k.plane.divisor % kWidth == 0 && in_packs<S>(task.x, kWidth) && in_packs<S>(dy, kWidth))
+      return fold_along_by_packs(call, task, k.pieces(), call.workspace);
+  }
+  fold(call, task, k.pieces(), k.across(), call.workspace);
+}
+
 template <class S>
 const S* given(const KernelCall& call, int index) {
   return index < call.n_inputs ? call.inputs[index].as<const S>() : nullptr;
@@ -217,7 +246,7 @@ void batch_norm_of(const KernelCall& call) {
                             given<S>(call, 2),
                             call.outputs[1].as<S>(),
                             call.outputs[2].as<S>()};
-  fold(call, task, k.pieces(), k.across(), call.workspace);
+  fold_channels<S>(call, task, {});
   apply_batch<S>(call, k, x, {});
 }
 
@@ -245,7 +274,7 @@ void batch_norm_grad_of(const KernelCall& call) {
       given<S>(call, 5),
       weighted ? call.outputs[1].as<S>() : nullptr,
       weighted ? call.outputs[2].as<S>() : nullptr};
-  fold(call, task, k.pieces(), k.across(), call.workspace);
+  fold_channels<S>(call, task, dy);
   apply_batch<S>(call, k, x, dy);
 }
 

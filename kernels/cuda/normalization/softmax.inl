@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
-#include <tapedeck/kernels/cuda/reduce.h>
+#include <tapedeck/kernels/cuda/packed_rows.h>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
@@ -15,7 +15,30 @@ struct SoftmaxArgs {
   const S* dy;  // of the gradients; x is then the result of the op
   S* out;
   bool logarithm;
+  bool keeps = false;  // of packed rows: in shared memory, `stride` bytes each
+  std::int64_t stride = 0;
 };
+
+// Rows in f32 whose elements are neighbours are read once.
+template <class S, class Team>
+TAPEDECK_WIDE_KERNEL void softmax_packed(const SoftmaxArgs<S> a) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Team::teams();
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Team::teams() + Team::index(); row < a.rows.rows;
+       row += step) {
+    const S* const from = a.x + row * a.rows.n;
+    const auto x = KeptRow<S>::template of<Team>(from, a.keeps, a.stride, 0, 1);
+    const RowPacks p = RowPacks::of(from, a.rows.n);
+    const Two<float> sum = exp_sum_of<Team>(x, p);
+    if (a.logarithm) {
+      const float rest = log_of(sum.b);
+      write_row<Team>(x, p, a.out + row * a.rows.n, [&](float v, std::int64_t) { return (v - sum.a) - rest; });
+    } else {
+      const float factor = 1 / sum.b;
+      write_row<Team>(x, p, a.out + row * a.rows.n, [&](float v, std::int64_t) { return exp_of(v - sum.a) * factor; });
+    }
+    Team::sync();  // the next row lies otherwise in the shared memory
+  }
+}
 
 template <class S, class Team>
 TAPEDECK_KERNEL void softmax_rows(const SoftmaxArgs<S> a) {
@@ -57,12 +80,22 @@ TAPEDECK_KERNEL void softmax_grad_rows(const SoftmaxArgs<S> a) {
   }
 }
 
+template <class S>
+void softmax_by_packs(const KernelCall& call, SoftmaxArgs<S> a) {
+  const RowLaunch l = row_launch(a.rows.rows, a.rows.n, sizeof(S), 1);
+  a.keeps = l.keeps;
+  a.stride = l.stride;
+  launch(call, l.warps ? &softmax_packed<S, OneWarp> : &softmax_packed<S, WholeBlock>, l.size, a);
+}
+
 inline void softmax_forward(const KernelCall& call, bool logarithm) {
   for_floats(call, call.outputs[0].dtype, [&](auto t) {
     using S = decltype(t);
     const Rows rows(call.outputs[0], static_cast<int>(call.attributes<AxisAttrs>().axis));
     if (rows.rows == 0 || rows.n == 0) return;
     const SoftmaxArgs<S> args{rows, call.inputs[0].as<const S>(), nullptr, call.outputs[0].as<S>(), logarithm};
+    if constexpr (std::is_same_v<Compute<S>, float>)
+      if (packed_rows<S>(rows, args.x, args.out)) return softmax_by_packs(call, args);
     with_team(rows, [&](auto team) {
       using Team = decltype(team);
       launch(call, &softmax_rows<S, Team>, for_rows<Team>(rows.rows), args);

@@ -8,3 +8,6 @@
   X(adagrad, native) X(adadelta, native) X(lion, native) X(count_next, native) X(loss_scale_next, native)                      \
   X(all_finite, native) W(global_norm, native)
 // clang-format on
+
+// The ops whose calls one launch can run together, by the function <op>_group (grouped.inl).
+#define TAPEDECK_CUDA_GROUPS(X) X(sgd) X(sgd_momentum) X(adamw) X(adam) X(ema)

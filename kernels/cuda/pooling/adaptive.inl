@@ -103,7 +103,7 @@ TAPEDECK_KERNEL void adaptive_max_pool_index_kernel(const AdaptiveArgs p) {
 
 TAPEDECK_DEVICE bool is_place(const AdaptiveArgs& p, std::int32_t index) {
   if (index >= 0 && index < p.in_plane) return true;
-  report_fault(p.fault, Fault::index_out_of_range, index);
+  report_fault(p.fault, Fault::index_outside_plane, index);
   return false;
 }
 

@@ -133,7 +133,7 @@ TAPEDECK_KERNEL void max_pool_index_kernel(const PoolArgs p) {
 TAPEDECK_DEVICE int index_at(const PoolArgs& p, std::int64_t plane, std::int64_t at) {
   const int index = p.wide_index ? p.index.plane<const std::int32_t>(plane)[at] : p.index.plane<const std::uint8_t>(plane)[at];
   if (index >= 0 && index < p.taps) return index;
-  report_fault(p.fault, Fault::index_out_of_range, index);
+  report_fault(p.fault, Fault::index_outside_window, index);
   return -1;
 }
 

@@ -39,8 +39,8 @@ enum class LtDone {
 // Launches a simplified product on the stream. The workspace must hold lt_workspace(p, device) bytes.
 LtDone lt_multiply(const Product& p, int device, void* workspace, std::size_t workspace_bytes, void* stream);
 
-// For tests. The first number counts the shapes that are kept. forget_products() drops them all, with the handles, and reads
-// the environment anew.
+// Two functions for tests: lt_shapes_kept() counts the shapes that are kept, and forget_products() drops them all, with the
+// handles, and reads the environment anew.
 std::size_t lt_shapes_kept();
 void forget_products();
 

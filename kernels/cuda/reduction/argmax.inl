@@ -23,6 +23,7 @@ struct PlaceOp {
   using In = T;
   using A = Found<std::conditional_t<std::is_same_v<T, std::uint8_t>, std::int32_t, T>>;
   using Out = std::int64_t;
+  static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
   bool largest;
 

@@ -17,6 +17,7 @@ struct SumOp {
   using In = S;
   using A = Summed<S>;
   using Out = S;
+  static constexpr bool kPacks = std::is_same_v<Compute<S>, float>;
   static constexpr bool kShifts = false;
   bool mean;
 
@@ -35,6 +36,7 @@ struct ProductOp {
   using In = S;
   using A = Summed<S>;
   using Out = S;
+  static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
 
   TAPEDECK_DEVICE A identity() const { return A(1); }
@@ -48,6 +50,7 @@ struct ExtremeOp {
   using In = S;
   using A = std::conditional_t<std::is_same_v<S, std::uint8_t>, std::int32_t, S>;
   using Out = S;
+  static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
   bool largest;
 

@@ -17,6 +17,7 @@ struct TruthOp {
   using In = Bits;
   using A = std::uint64_t;
   using Out = Y;
+  static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
   Truth truth;
   int dropped;  // bits
@@ -54,6 +55,7 @@ struct VarianceOp {
   using In = T;
   using A = Two<double>;
   using Out = T;
+  static constexpr bool kPacks = false;
   static constexpr bool kShifts = true;
   double correction;
   bool root;
@@ -86,6 +88,7 @@ struct LogSumExpOp {
   using In = T;
   using A = Two<T>;
   using Out = T;
+  static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
 
   TAPEDECK_DEVICE A identity() const { return {-std::numeric_limits<T>::infinity(), T(0)}; }
@@ -112,6 +115,7 @@ struct NormOp {
   using In = T;
   using A = double;
   using Out = T;
+  static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
   NormKind kind;
   double p;

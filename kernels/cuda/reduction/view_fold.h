@@ -1,6 +1,7 @@
 // Folds a view of any strides over any set of axes (fold.h). An Op says what is folded:
 //
 //     using In, A, Out             the elements, the accumulator, the results
+//     kPacks                       whether kernels for packs are compiled
 //     kShifts                      whether at() wants the first element of the sequence
 //     A identity()
 //     A at(In x, In first, i)      element i of a sequence whose first element is `first`
@@ -44,6 +45,14 @@ struct Walked {
     return rank == 0 ? 0 : offset + index * strides[0];
   }
   std::int64_t size(int d) const { return sizes[d].divisor; }
+  // Whether all strides are multiples of `width`, but for neighbours in the last dimension if `packed`, which holds whole
+  // packs.
+  bool fits_packs(std::int64_t width, bool packed) const {
+    if (packed && (rank == 0 || strides[rank - 1] != 1 || size(rank - 1) % width != 0)) return false;
+    for (int d = 0; d < (packed ? rank - 1 : rank); ++d)
+      if (strides[d] % width != 0) return false;
+    return true;
+  }
   // The distance of two neighbours; 0 where there are none.
   std::int64_t step() const { return rank == 0 ? 0 : strides[rank - 1] < 0 ? -strides[rank - 1] : strides[rank - 1]; }
 };
@@ -58,7 +67,7 @@ struct Split {
       (is_reduced ? reduced : kept).append(x.sizes[d], x.strides[d]);
     }
   }
-  Pieces pieces() const { return {kept.numel, reduced.numel}; }
+  Pieces pieces() const { return {kept.numel, reduced.numel, across()}; }
   // Short sequences, and sequences that lie side by side, are folded across.
   bool across() const {
     if (reduced.numel <= kWarp && kept.numel >= kWarp) return true;
@@ -74,6 +83,8 @@ struct ViewTask {
     const In* at;
     In first;
   };
+  static constexpr int kWidth = sizeof(In) < 16 ? static_cast<int>(16 / sizeof(In)) : 1;
+  using Packed = Pack<In, kWidth>;
   Op op;
   Split split;
   const In* from;
@@ -89,6 +100,12 @@ struct ViewTask {
     return p;
   }
   TAPEDECK_DEVICE A at(const Place& p, std::int64_t i) const { return op.at(p.at[split.reduced.offset(i)], p.first, i); }
+  TAPEDECK_DEVICE Packed pack(const Place& p, std::int64_t i) const {
+    return *reinterpret_cast<const Packed*>(p.at + split.reduced.offset(i));
+  }
+  TAPEDECK_DEVICE A of_pack(const Place& p, const Packed& x, int e, std::int64_t i) const {
+    return op.at(x.element[e], p.first, i);
+  }
   TAPEDECK_DEVICE void finish(std::int64_t result, const A& total) const {
     to[result] = op.finish(total, place(result).first, split.reduced.numel);
   }
@@ -99,7 +116,15 @@ void fold_view(const KernelCall& call, const Ints& axes, const Op& op) {
   const Split split(call.inputs[0], axes);
   const ViewTask<Op> task{op, split, static_cast<const typename Op::In*>(call.inputs[0].data),
                           static_cast<typename Op::Out*>(call.outputs[0].data)};
-  fold(call, task, split.pieces(), split.across(), call.workspace);
+  const bool across = split.across();
+  if constexpr (Op::kPacks) {
+    constexpr int kWidth = ViewTask<Op>::kWidth;
+    if (is_aligned(task.from, 16) && split.kept.fits_packs(kWidth, across) && split.reduced.fits_packs(kWidth, !across)) {
+      if (across) return fold_across_by_packs(call, task, split.pieces(), call.workspace);
+      if (split.reduced.numel >= kSlots) return fold_along_by_packs(call, task, split.pieces(), call.workspace);
+    }
+  }
+  fold(call, task, split.pieces(), across, call.workspace);
 }
 
 // The workspace of fold_view for an accumulator of at most `accumulator` bytes.

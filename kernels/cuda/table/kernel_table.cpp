@@ -15,6 +15,7 @@
 #include <tapedeck/kernels/cuda/reduction/list.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #define TAPEDECK_CUDA_OPS(X, W)     \
@@ -36,6 +37,8 @@ namespace cuda TAPEDECK_API {
 #define TAPEDECK_DECLARE_BOTH(op, halves) \
   TAPEDECK_DECLARE(op, halves) [[gnu::weak]] std::int64_t op##_workspace(const KernelCall& call);
 TAPEDECK_CUDA_OPS(TAPEDECK_DECLARE, TAPEDECK_DECLARE_BOTH)
+#define TAPEDECK_DECLARE_GROUP(op) [[gnu::weak]] void op##_group(const KernelCall& call);
+TAPEDECK_CUDA_GROUPS(TAPEDECK_DECLARE_GROUP)
 
 }  // namespace TAPEDECK_API
 
@@ -47,11 +50,16 @@ constexpr bool native = true, in_f32 = false;
 #define TAPEDECK_ROW(op, halves) {#op, &cuda::op, nullptr, halves},
 #define TAPEDECK_ROW_BOTH(op, halves) {#op, &cuda::op, &cuda::op##_workspace, halves},
 
+#define TAPEDECK_GROUP(op) std::pair<std::string_view, Kernel>{#op, &cuda::op##_group},
+
 bool by_op(const KernelEntry& a, const KernelEntry& b) { return std::string_view(a.op) < b.op; }
 
 std::vector<KernelEntry> make_table() {
   std::vector<KernelEntry> table = {TAPEDECK_CUDA_OPS(TAPEDECK_ROW, TAPEDECK_ROW_BOTH)};
   std::sort(table.begin(), table.end(), by_op);
+  for (const auto& [op, group] : {TAPEDECK_CUDA_GROUPS(TAPEDECK_GROUP)})
+    for (KernelEntry& entry : table)
+      if (entry.op == op) entry.has_group = group || !entry.kernel, entry.group = group;
   return table;
 }
 

@@ -1,8 +1,8 @@
 // Tests compile_fused() from the region to the launch. A fake takes the place of NVRTC and of the loader of CUDA: it compiles
 // the text with the compiler of the host, and a launch runs the kernel there.
 #include <tapedeck/capture/codegen/fused_kernel.h>
-#include <tapedeck/kernels/cuda/module.h>
 #include <tapedeck/tests/capture/codegen/environment.h>
+#include <tapedeck/tests/capture/codegen/fake_modules.h>
 #include <tapedeck/tests/capture/codegen/fake_rtc.h>
 #include <tapedeck/tests/capture/codegen/host_kernels.h>
 #include <tapedeck/tests/capture/codegen/regions.h>
@@ -15,48 +15,9 @@ namespace {
 
 using codegen::compile_fused;
 using codegen::FusedRequest;
-using kernels::cuda::Module;
 using kernels::cuda::ModuleApi;
-using kernels::cuda::ModuleKernel;
+using test::FakeModules;
 using test::FusedCase;
-
-// Modules of the host. `failure` makes loading or launching fail.
-struct FakeModules {
-  FakeModules() {
-    loaded = launches = 0;
-    failure = nullptr;
-    api.load = [](const void* image, std::size_t bytes, Module* module) -> const char* {
-      if (failure && std::string(failure) == "load") return "the image is refused";
-      *module = new test::HostLibrary(std::string(static_cast<const char*>(image), bytes));
-      ++loaded;
-      return nullptr;
-    };
-    api.kernel = [](Module module, const char* name, ModuleKernel* kernel) -> const char* {
-      *kernel = reinterpret_cast<void*>(static_cast<test::HostLibrary*>(module)->kernel(name));
-      return *kernel ? nullptr : "there is no such kernel";
-    };
-    api.unload = [](Module module) -> const char* {
-      delete static_cast<test::HostLibrary*>(module);
-      --loaded;
-      return nullptr;
-    };
-    api.launch = [](ModuleKernel kernel, unsigned blocks, unsigned threads, const void* argument, std::size_t bytes,
-                    kernels::cuda::Stream stream) -> const char* {
-      if (failure && std::string(failure) == "launch") return "the launch is refused";
-      last_bytes = bytes;
-      last_stream = stream;
-      ++launches;
-      reinterpret_cast<test::HostLibrary::Entry>(kernel)(argument, blocks, threads);
-      return nullptr;
-    };
-  }
-
-  ModuleApi api;
-  static inline int loaded = 0, launches = 0;
-  static inline std::size_t last_bytes = 0;
-  static inline kernels::cuda::Stream last_stream = nullptr;
-  static inline const char* failure = nullptr;
-};
 
 FusedCase case_of(const char* graph, std::uint64_t seed) {
   const test::ParsedRegion parsed(graph);

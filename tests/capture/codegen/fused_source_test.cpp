@@ -1,4 +1,6 @@
 // Tests generated kernels on the host: their results have the bits of the CPU kernels, op by op.
+#include <tapedeck/capture/codegen/compile.h>
+#include <tapedeck/kernels/cuda/rtc_api.h>
 #include <tapedeck/tests/capture/codegen/host_kernels.h>
 #include <tapedeck/tests/capture/codegen/random_region.h>
 #include <tapedeck/tests/engine/all_ops.h>
@@ -65,6 +67,25 @@ TEST_P(FusedOps, HaveTheBitsOfTheirCpuKernels) {
 
 INSTANTIATE_TEST_SUITE_P(Types, FusedOps, ::testing::Values(DType::f32, DType::f64, DType::f16, DType::bf16),
                          [](const auto& info) { return dtype_name(info.param); });
+
+// The prelude has the names that the functors use: NVRTC, which has no headers, compiles the first example of every op.
+TEST(FusedSource, NvrtcTakesEveryOp) {
+  std::string why;
+  if (!kernels::cuda::rtc_api(&why)) GTEST_SKIP() << why;
+  std::vector<FusedCase> cases;
+  for (const Op* op : testing::chosen_ops()) {
+    if (!has_kernel(*op) || op->examples.empty()) continue;
+    testing::guarded(*op, op->name, [&] { add_example(testing::parse_example(*op, op->examples[0]), DType::f32, &cases); });
+  }
+  std::vector<codegen::FusedSource> sources;
+  for (FusedCase& c : cases) {
+    c.layout.lanes = 1;  // one kernel of each
+    sources.push_back(codegen::fused_source(c.region, c.layout, c.name));
+  }
+  EXPECT_GT(sources.size(), 80u);
+  const std::string ptx = codegen::compile_source(codegen::complete_text(sources), 999, codegen::KernelCache("")).image;
+  for (const FusedCase& c : cases) EXPECT_NE(ptx.find(".entry " + c.name + "_plain("), std::string::npos) << c.name;
+}
 
 // ---- random regions ----
 

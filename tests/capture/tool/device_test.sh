@@ -2,16 +2,52 @@
 # Devices: a GPU that is not there is one line and exit 6, before any file is read; which nodes of a plan a GPU would run.
 . "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 
-expect 0 devices; answered cpu; answered cuda
-expect 0 devices --json; answered '"devices"'; answered '"libraries"'
-if "$tool" devices | grep -q 'cuda *absent'; then
-  for command in replay bench; do
-    expect 6 $command missing.tape --device cuda
-    [ "$(wc -l < err)" = 1 ] || fail "more than one line: $(cat err)"
-    expect 6 $command missing.tape --device cuda:1 --cuda-graphs require
+expect 0 devices; quiet; answered 'cpu '; answered 'cuda '
+expect 0 devices --json; quiet; answered '"devices"'; answered '"libraries"'
+! command -v python3 > /dev/null || python3 -m json.tool < out > /dev/null || fail "devices --json is no JSON: $(head -c 300 out)"
+
+# refused ARGUMENTS...: without a GPU it is exit 6 and one line with the reason, nothing on stdout.
+reason=$("$tool" devices | sed -nE 's/^cuda +absent +//p')
+refused() {
+  expect 6 "$@"; said "$reason"
+  [ "$(wc -l < err)" = 1 ] || fail "tapedeck $* said more than one line: $(head -c 300 err)"
+  [ ! -s out ] || fail "tapedeck $* wrote to stdout: $(head -c 300 out)"
+}
+expect 0 record mlp --batch 2 -o mlp.tape
+echo 'no tape' > broken.tape
+if [ -n "$reason" ]; then
+  for device in cuda cuda:1; do
+    # The device is asked for before a file is: a missing file and a broken one make no difference.
+    for file in mlp.tape missing.tape broken.tape; do
+      refused replay $file --device $device
+      refused bench $file --device $device --cuda-graphs require
+    done
+    refused bench mlp --small --device $device
+    expect 6 bench mlp --small --device $device --json; answered '"code": 6'; answered "$reason"
+    refused replay mlp.tape --steps 3 --device $device --budget 80% --quiet
   done
+  refused replay mlp.tape --device cuda --cuda-graphs off -o written.tape; absent written.tape
 fi
-expect 2 replay missing.tape --device cuda:x; said "no device 'cuda:x'"
+# A plan for a GPU needs none.
+expect 0 plan mlp.tape --device cuda; answered arena
+expect 3 plan missing.tape --device cuda; said missing.tape
+expect 3 plan broken.tape --device cuda
+
+# wrong FLAG VALUE HINT: the same answer with a GPU and without, for a file that is there and for one that is not.
+wrong() {
+  for line in "replay mlp.tape" "bench missing.tape"; do
+    expect 2 $line "$1" "$2"; said "'$2'"; said "$3"
+    [ ! -s out ] || fail "tapedeck $line $1 $2 wrote to stdout: $(head -c 300 out)"
+  done
+}
+for name in tpu cuda:x cuda: cuda:-1 cuda:1x cuda1 CUDA cud cuda:99999999999 ''; do
+  wrong --device "$name" "(devices: cpu, cuda, cuda:1)"
+done
+wrong --cuda-graphs maybe "is not one of auto, off, require"
+for name in tpu cuda:x; do
+  expect 2 plan mlp.tape --device $name; said "'$name' is not one of cpu, cuda: did you mean"
+done
+expect 2 replay mlp.tape --device; said "--device needs a value"
 expect 2 replay missing.tape --cuda-graphs off; said "--cuda-graphs off needs --device cuda"
 expect 2 bench mlp --small --device cuda --roofline; said "exclude each other"
 

@@ -39,6 +39,11 @@ Tensor numbers(const Shape& shape) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+struct Net : Module {
+  Linear one{*this, "one", 6, 8}, two{*this, "two", 8, 3};
+  Tensor operator()(const Tensor& x) { return two(dropout(gelu(one(x)), 0.3)); }
+};
+
 TEST_F(EagerDeviceTest, CopiesThereAndBack) {
   const Tensor x = numbers({3, 5}), y = to_device(x, "cuda");
   EXPECT_EQ(device_name(x), "cpu");
@@ -63,6 +68,18 @@ TEST_F(EagerDeviceTest, RunsWhereTheOperandsAre) {
   const std::string message = message_of<DeviceError>([&] { add(y, numbers({40, 4, 3})); });
   EXPECT_TRUE(has(message, "[add]") && has(message, "operand 1 is on cpu") && has(message, "eager_device_test.cpp:"))
       << message;
+}
+
+TEST_F(EagerDeviceTest, RefusesResultsThatAreElsewhere) {
+  Net net;
+  AdamW before(net.parameters(), {.lr = 0.01});
+  backward(sum(net(numbers({5, 6}))));
+  before.step();
+  before.zero_grad();
+  net.to("cuda");  // the moments of `before` stay on the host
+  backward(sum(net(to_device(numbers({5, 6}), "cuda"))));
+  const std::string message = message_of<DeviceError>([&] { before.step(); });
+  EXPECT_TRUE(has(message, "[adamw]") && has(message, "on cpu")) << message;
 }
 
 TEST_F(EagerDeviceTest, WritesInPlace) {
@@ -128,11 +145,6 @@ TEST_F(EagerDeviceTest, CountsMemoryAndSaysWhenItIsFull) {
 }
 
 // ---- training ----
-
-struct Net : Module {
-  Linear one{*this, "one", 6, 8}, two{*this, "two", 8, 3};
-  Tensor operator()(const Tensor& x) { return two(dropout(gelu(one(x)), 0.3)); }
-};
 
 // Three steps of training. Gives the parameters at the end.
 std::vector<Tensor> train(const char* device) {

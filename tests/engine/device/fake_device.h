@@ -33,6 +33,7 @@ class FakeDevice final : public EagerDevice {
   void write(void* to, const void* from, std::size_t bytes) override;
   void read(void* to, const void* from, std::size_t bytes) override;
   const kernels::cuda::KernelEntry* kernel(std::string_view op) const override;
+  std::int64_t workspace(const kernels::cuda::KernelEntry&, const KernelCall&) const override { return 0; }
   void launch(const Op& op, Kernel kernel, KernelCall& call, Site site) override;
   void synchronize() override;
 

@@ -187,7 +187,7 @@ std::vector<KernelCase> kernel_cases() {
 
 void bench_kernel(const KernelCase& c, double seconds, Rows* rows) {
   for (const DType real : c.reals) {
-    const std::string name = c.example.substr(0, c.example.find(") {") + 1) + " " + dtype_name(real);
+    const std::string name = c.example.substr(0, c.example.rfind(")") + 1) + " " + dtype_name(real);
     try {
       const Op* op = find_op(c.example.substr(0, c.example.find('(')));
       if (!op) throw std::runtime_error("no such op");

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
@@ -186,12 +187,14 @@ inline std::string describe(const View& view) {
 #define TAPEDECK_CASE(op) \
   ::tapedeck::testing::cuda::Case { #op, &::tapedeck::kernels::emulated::op, &::tapedeck::kernels::cpu::op }
 
+using WorkspaceRule = std::int64_t (*)(const KernelCall& call);
+
 struct Case {
   const char* name;
-  Kernel device;                       // run by the emulator
-  Kernel cpu;                          // the oracle; halves go through run_in_f32, unless `native`
-  bool native = false;                 // the CPU kernel takes halves itself
-  std::size_t workspace_per_call = 0;  // of the device kernel
+  Kernel device;                      // run by the emulator
+  Kernel cpu;                         // the oracle; halves go through run_in_f32, unless `native`
+  bool native = false;                // the CPU kernel takes halves itself
+  WorkspaceRule workspace = nullptr;  // of the device kernel
 };
 
 // One output that lies on exactly the bytes of an input.
@@ -214,11 +217,12 @@ struct Operands {
   }
 };
 
-// Runs one kernel and says whether it reported a fault. `workspace` is in bytes.
-inline bool run(Kernel kernel, Kernel f32_kernel, Operands& operands, const void* attrs, std::size_t workspace) {
+// Runs one kernel and says whether it reported a fault. The workspace has `bytes` bytes, or what the rule says. It ends with
+// its last byte, so that the address sanitizer reports an access outside.
+inline bool run(Kernel kernel, Kernel f32_kernel, Operands& operands, const void* attrs, std::size_t bytes,
+                WorkspaceRule workspace = nullptr) {
   std::vector<View> views;
   operands.call_views(&views);
-  std::vector<std::uint64_t> scratch(workspace / 8 + 8);
   KernelFault fault;
   KernelCall call;
   call.inputs = views.data();
@@ -226,10 +230,12 @@ inline bool run(Kernel kernel, Kernel f32_kernel, Operands& operands, const void
   call.outputs = views.data() + operands.inputs.size();
   call.n_outputs = static_cast<int>(operands.outputs.size());
   call.attrs = attrs;
-  call.workspace = scratch.data();
-  call.workspace_bytes = scratch.size() * 8;
   call.fault = &fault;
   call.f32_kernel = f32_kernel;
+  if (workspace) bytes = static_cast<std::size_t>(workspace(call));
+  const auto scratch = std::make_unique<std::uint8_t[]>(bytes);
+  call.workspace = scratch.get();
+  call.workspace_bytes = bytes;
   kernel(call);
   return fault.what.load() != nullptr;
 }
@@ -240,7 +246,7 @@ inline bool run_on_cpu(const Case& c, Operands& operands, const void* attrs) {
   for (const auto* list : {&operands.inputs, &operands.outputs})
     for (const Buffer& b : *list) {
       half = half || kernels::is_half(b.view.dtype);
-      scratch += kernels::half_scratch(b.view.numel() + 16);
+      scratch += kernels::half_scratch(b.view.numel() + 16) + 16 * b.view.numel();
     }
   if (half && !c.native) return run(&kernels::run_in_f32, c.cpu, operands, attrs, static_cast<std::size_t>(scratch));
   return run(c.cpu, nullptr, operands, attrs, static_cast<std::size_t>(scratch));
@@ -250,7 +256,7 @@ inline bool run_on_cpu(const Case& c, Operands& operands, const void* attrs) {
 inline void compare(const Case& c, const Operands& operands, const void* attrs = nullptr) {
   Operands by_device = operands, by_cpu = operands;
   const bool cpu_fault = run_on_cpu(c, by_cpu, attrs);
-  const bool device_fault = run(c.device, nullptr, by_device, attrs, c.workspace_per_call);
+  const bool device_fault = run(c.device, nullptr, by_device, attrs, 0, c.workspace);
   std::string text = c.name;
   for (const Buffer& b : operands.inputs) text += "\n  in  " + describe(b.view);
   for (const Buffer& b : operands.outputs) text += "\n  out " + describe(b.view);

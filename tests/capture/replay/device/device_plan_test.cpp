@@ -49,6 +49,17 @@ TEST(DevicePlan, ABudgetHoldsForAllMemoryOnTheDevice) {
   }
 }
 
+TEST(DevicePlan, ABudgetInPercentLeavesScratchAside) {
+  const auto fake = std::make_shared<test::FakeRuntime>();
+  const ScopedDevice device(fake);
+  const Graph g = step_of("lenet", "bf16");
+  const PlanOptions percent = {.budget_percent = 95, .device = DeviceType::cuda};
+  const Plan plan = make_device_plan(g, percent);
+  ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
+  EXPECT_EQ(plan.peak_bytes, make_plan(g, percent).peak_bytes);
+  EXPECT_GT(planned_device_bytes(plan), plan.budget_bytes);
+}
+
 TEST(DevicePlan, ABudgetThatOnlyScratchExceedsIsInfeasible) {
   const auto fake = std::make_shared<test::FakeRuntime>();
   const ScopedDevice device(fake);

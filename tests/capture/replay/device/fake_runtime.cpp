@@ -60,6 +60,32 @@ void run_kernel(Kernel kernel, const OwnCall& own) {
   own.call.fault->report(text, found.value);
 }
 
+// ---- groups of updates ----
+
+struct Grouped {
+  std::string_view op;
+  std::int32_t outputs;  // of one call
+};
+constexpr Grouped kGrouped[] = {{"sgd", 1}, {"sgd_momentum", 2}, {"adamw", 3}, {"adam", 3}, {"ema", 1}};
+
+// The calls of a group, in order, by the kernel of the CPU.
+template <std::size_t kOp>
+void run_in_order(const KernelCall& group) {
+  const Kernel kernel = find_op(kGrouped[kOp].op)->kernels[static_cast<int>(DeviceType::cpu)];
+  KernelCall call = group;
+  call.n_outputs = kGrouped[kOp].outputs;
+  const std::int32_t calls = group.n_outputs / call.n_outputs;
+  call.n_inputs = group.n_inputs / calls;
+  for (std::int32_t k = 0; k < calls; ++k, call.inputs += call.n_inputs, call.outputs += call.n_outputs) kernel(call);
+}
+
+Kernel group_of(std::string_view op) {
+  constexpr Kernel kKernels[] = {run_in_order<0>, run_in_order<1>, run_in_order<2>, run_in_order<3>, run_in_order<4>};
+  for (std::size_t k = 0; k < std::size(kGrouped); ++k)
+    if (kGrouped[k].op == op) return kKernels[k];
+  return nullptr;
+}
+
 }  // namespace
 
 // ---- rules ----
@@ -106,7 +132,9 @@ const kernels::cuda::KernelEntry* FakeRuntime::kernel(std::string_view op) const
   if (!found || found->n_regions != 0 || found->is(kHostCall)) return nullptr;
   const Kernel kernel = found->kernels[static_cast<int>(DeviceType::cpu)];
   if (!kernel) return nullptr;
-  return &entries_.try_emplace(std::string(op), kernels::cuda::KernelEntry{found->name, kernel, nullptr, false}).first->second;
+  const Kernel group = group_of(op);
+  const kernels::cuda::KernelEntry entry{found->name, kernel, nullptr, false, group != nullptr, group};
+  return &entries_.try_emplace(std::string(op), entry).first->second;
 }
 
 std::int64_t FakeRuntime::workspace(const kernels::cuda::KernelEntry& entry, const KernelCall& call) const {
@@ -248,7 +276,7 @@ const char* FakeRuntime::fill(void* to, int byte, std::size_t bytes, Stream stre
 void FakeRuntime::run(Kernel kernel, const KernelCall& call) {
   std::string name = "a kernel that this device does not have";
   for (const auto& [op, entry] : entries_)
-    if (entry.kernel == kernel) name = op;
+    if (entry.kernel == kernel || (entry.group && entry.group == kernel)) name = op;
   Queue& queue = *streams_.at(call.stream);
   if (lost_) return call.fault->report(lost_, 0);
   if (queue.capturing && name == refused_in_capture) return call.fault->report("this launch cannot be captured", 900);

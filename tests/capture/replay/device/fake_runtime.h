@@ -31,6 +31,7 @@ class FakeRuntime final : public kernels::cuda::DeviceRuntime {
   std::set<std::string, std::less<>> missing;   // ops that this device has no kernel for
   std::string refused_in_capture;               // an op whose launch fails while the stream is captured
   std::string breaks;                           // an op after which the device is lost
+  int capability = 0;                           // not 0: kernels of fused nodes are compiled at run time
   std::size_t capacity = std::size_t{1} << 30;  // bytes of the device
 
   // ---- what has happened ----
@@ -47,6 +48,7 @@ class FakeRuntime final : public kernels::cuda::DeviceRuntime {
   // ---- DeviceRuntime ----
   const kernels::cuda::KernelEntry* kernel(std::string_view op) const override;
   std::int64_t workspace(const kernels::cuda::KernelEntry& entry, const KernelCall& call) const override;
+  int compute_capability() const override { return capability; }
   const char* allocate(std::size_t bytes, void** memory) override;
   const char* free(void* memory) override;
   const char* allocate_pinned(std::size_t bytes, void** memory) override;

@@ -1,6 +1,7 @@
 // Tensors from a rule and random draws for the device, in the emulator, against the CPU kernels, bit for bit.
 #include <tapedeck/kernels/cuda/creation/list.h>
 #include <tapedeck/tests/kernels/cuda/cases.h>
+#include <tapedeck/kernels/cuda/creation/choose.inl>
 #include <tapedeck/kernels/cuda/creation/create.inl>
 #include <tapedeck/kernels/cuda/creation/random.inl>
 
@@ -111,6 +112,34 @@ TEST_F(CudaDraws, TheStateEqualsCpu) {
     compare(TAPEDECK_CASE(rng_next), next);
     compare(TAPEDECK_CASE(fold_in), {{rng(), draws_.dense(DType::i64, {})}, {draws_.dense(DType::i64, {2})}, {}}, &attrs);
   }
+}
+
+TEST_F(CudaDraws, OfPermutationsEqualCpu) {
+  for (const DType t : {DType::i32, DType::i64})
+    for (const std::int64_t n : {0, 1, 2, 3, 64, 65, 1000}) {
+      RandpermAttrs attrs;
+      attrs.n = n, attrs.dtype = t, attrs.path = "loader/0";
+      compare(TAPEDECK_CASE(randperm), {{rng()}, {draws_.dense(t, {n})}, {}}, &attrs);
+    }
+}
+
+// Faulty rows come too: negative and infinite probabilities, rows of zeros, and fewer classes than samples.
+TEST_F(CudaDraws, OfClassesEqualCpu) {
+  for (const DType t : kFloats)
+    for (const bool replacement : {false, true})
+      for (const std::int64_t rows : {0, 1, 3, 70})
+        for (const std::int64_t classes : {1, 2, 5, 33})
+          for (const bool special : {false, true}) {
+            MultinomialAttrs attrs;
+            attrs.samples = replacement ? 7 : 1 + draws_.below(classes), attrs.replacement = replacement, attrs.path = "p";
+            Buffer p = draws_.dense(t, {rows, classes}, {0, 1, special});
+            for (std::int64_t k = 0; k < p.view.numel(); ++k)
+              if (draws_.chance(0.2))
+                std::memset(p.view.as<char>() + k * static_cast<std::int64_t>(dtype_size(t)), 0, dtype_size(t));
+            Case c = TAPEDECK_CASE(multinomial);
+            c.workspace = &kernels::emulated::multinomial_workspace;
+            compare(c, {{p, rng()}, {draws_.dense(DType::i64, {rows, attrs.samples})}, {}}, &attrs);
+          }
 }
 
 }  // namespace

@@ -87,6 +87,17 @@ TEST(CudaCrossEntropy, EverySize) {
   check({random, DType::f32, DType::i32, {0, 3}, "mean"});
 }
 
+// Rows that begin at any distance from an aligned address.
+TEST(CudaCrossEntropy, RowsByPacks) {
+  Random random(kSeed);
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const std::int64_t n : {32, 130, 2051}) {
+      check({random, dtype, DType::i64, {5, n}, "mean", 0, true});
+      check({random, dtype, DType::i32, {9, n}, "none"});
+    }
+  check({random, DType::f32, DType::i32, {2, 60001}, "sum"});
+}
+
 TEST(CudaCrossEntropy, IgnoresAllRows) {
   const CrossEntropyAttrs attrs{0, 7, "mean"};
   const Array x = array_of(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}), labels = array_of(DType::i32, {2}, {7, 7}),

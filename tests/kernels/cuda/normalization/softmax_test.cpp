@@ -34,6 +34,14 @@ TEST(CudaSoftmax, RowsOfEverySizeAndType) {
   check(random, DType::f32, {0, 5}, 1);
 }
 
+// Rows that begin at any distance from an aligned address, and rows that are too long for the shared memory.
+TEST(CudaSoftmax, RowsByPacks) {
+  Random random(kSeed);
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const std::int64_t n : {32, 129, 1024, 2050, 9003}) check(random, dtype, {5, n}, 1);
+  check(random, DType::f32, {1, 60001}, 1);
+}
+
 TEST(CudaSoftmax, EveryAxis) {
   Random random(kSeed);
   for (int axis = 0; axis < 3; ++axis) {
@@ -42,7 +50,7 @@ TEST(CudaSoftmax, EveryAxis) {
   }
   check(random, DType::f32, {2, 1100, 3}, 1);
   check(random, DType::f32, {5, 7, 1000}, 1);  // a thread for each row
-  check(random, DType::bf16, {33, 200}, 0);
+  check(random, DType::bf16, {33, 20}, 0);
 }
 
 TEST(CudaSoftmax, HandlesInfinityAndNan) {
@@ -52,6 +60,22 @@ TEST(CudaSoftmax, HandlesInfinityAndNan) {
               y = make_array(DType::f32, {5, 3});
   compare(emulated::softmax, nullptr, cpu::softmax, 0, {{x}, {y}, &attrs});
   EXPECT_EQ(y.get(0), 0);
+  compare(emulated::log_softmax, nullptr, cpu::log_softmax, 0, {{x}, {y}, &attrs});
+}
+
+TEST(CudaSoftmax, HandlesInfinityAndNanInPackedRows) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const AxisAttrs attrs{1};
+  Random random(kSeed);
+  const Array x = random_numbers(random, DType::f32, {5, 701}), y = make_array(DType::f32, {5, 701});
+  for (std::int64_t i = 0; i < 701; ++i) x.set(i, i == 650 ? 3 : -inf);
+  for (std::int64_t i = 0; i < 701; ++i) x.set(701 + i, -inf);
+  x.set(2 * 701 + 333, inf);
+  x.set(3 * 701 + 5, nan);
+  x.set(4 * 701 + 1, -inf);
+  compare(emulated::softmax, nullptr, cpu::softmax, 0, {{x}, {y}, &attrs});
+  EXPECT_EQ(y.get(650), 1);
+  EXPECT_EQ(y.get(4 * 701 + 1), 0);
   compare(emulated::log_softmax, nullptr, cpu::log_softmax, 0, {{x}, {y}, &attrs});
 }
 

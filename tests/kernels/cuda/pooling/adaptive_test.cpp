@@ -73,7 +73,7 @@ TEST(CudaAdaptivePools, ReportAnIndexOutsideThePlane) {
     index.set(2, outside);
     const Outcome outcome = run(&emulated::adaptive_max_pool2d_at_index, {x, index}, {y});
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(outcome.fault),
-              static_cast<std::uintptr_t>(emulated::Fault::index_out_of_range));
+              static_cast<std::uintptr_t>(emulated::Fault::index_outside_plane));
     EXPECT_EQ(static_cast<double>(outcome.value), outside);
   }
 }

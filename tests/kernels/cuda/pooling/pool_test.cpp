@@ -148,7 +148,7 @@ TEST(CudaPooling, ReportsAnIndexOutsideTheWindow) {
   for (const Outcome& outcome : {run(&emulated::max_pool2d_at_index, {x, index}, {y}, &c.attrs),
                                  run(&emulated::max_pool2d_grad_from_index, {index, y}, {x}, &attrs)}) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(outcome.fault),
-              static_cast<std::uintptr_t>(emulated::Fault::index_out_of_range));
+              static_cast<std::uintptr_t>(emulated::Fault::index_outside_window));
     EXPECT_EQ(outcome.value, 4);
   }
 }

@@ -71,10 +71,24 @@ TEST(CudaReduce, SumsAnyAxesOfAnyStrides) {
   check_sums(broadcast(random_numbers(random, DType::f32, {7, 1}), {7, 40}), {1});
 }
 
-// The order of additions depends on the shape alone: a transposed copy and a broken-up axis give the same bits.
-TEST(CudaReduce, HasTheSameBitsForEveryLayout) {
+// Packs of 16 bytes along and across, with a rest behind the loads that fly together.
+TEST(CudaReduce, SumsByPacks) {
   Random random(kSeed);
-  for (const Sizes& sizes : {Sizes{40, 333}, Sizes{50, 8, 300}, Sizes{33, 20}}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    check_sums(random_numbers(random, dtype, {5, 2056}), {1});
+    check_sums(random_numbers(random, dtype, {9, 136}), {1});
+    check_sums(random_numbers(random, dtype, {1500, 264}), {0});
+    check_sums(random_numbers(random, dtype, {3, 70, 5, 40}), {1});
+    check_sums(random_numbers(random, dtype, {3, 70, 5, 40}), {0, 2});
+    check_sums(random_numbers(random, dtype, {6, 3, 136}), {0, 2});
+  }
+}
+
+// The order of additions depends on the shape alone where elements are read one at a time: a transposed copy and a broken-up
+// axis give the same bits.
+TEST(CudaReduce, HasTheSameBitsForEveryLayoutWithoutPacks) {
+  Random random(kSeed);
+  for (const Sizes& sizes : {Sizes{41, 333}, Sizes{50, 9, 301}, Sizes{33, 21}}) {
     const Array x = random_numbers(random, DType::f32, sizes);
     const Ints axes = {x.view.rank - 1};
     const ReduceAttrs attrs{axes, false};

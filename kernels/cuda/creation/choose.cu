@@ -1,0 +1,2 @@
+// The kernels of choose.inl for the device.
+#include <tapedeck/kernels/cuda/creation/choose.inl>

@@ -1,0 +1,2 @@
+// The kernels of grouped.inl for the device.
+#include <tapedeck/kernels/cuda/optimizer/grouped.inl>

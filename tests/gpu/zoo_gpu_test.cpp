@@ -1,0 +1,163 @@
+// Replays of the zoo's training steps on a GPU. Graphs must give the bits of the same kernels called one by one, step after
+// step; both must be near the CPU; memory on the device must be as planned and stay so. With TAPEDECK_GPU_STAND_IN=host a fake
+// device takes the place of the GPU (tests/capture/replay/device/fake_runtime.h).
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
+#include <tapedeck/capture/replay/device/device_schedule.h>
+#include <tapedeck/capture/replay/device/open_device.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/text/text.h>
+
+#include <tapedeck/tests/capture/replay/device/fake_runtime.h>
+#include <tapedeck/tests/gpu/harness/gpu_test.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tapedeck::gpu {
+namespace {
+
+class ZooStepGpu : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (stand_in()) scope_.emplace(fake_ = std::make_shared<test::FakeRuntime>());
+  }
+  void TearDown() override {
+    if (!fake_) return;
+    for (const std::string& problem : fake_->problems()) ADD_FAILURE() << problem;
+  }
+  int steps(int on_gpu) const { return fake_ ? std::min(on_gpu, 4) : on_gpu; }
+
+ private:
+  std::shared_ptr<test::FakeRuntime> fake_;
+  std::optional<ScopedDevice> scope_;
+};
+
+// A training step at small sizes. Plain SGD: the first steps of AdamW divide noise by noise.
+struct Step {
+  Step(const std::string& name, const char* dtype) {
+    const Model& model = *find_model(name);
+    ModelOptions options = small_options(model);
+    options.dtype = dtype;
+    if (std::find(model.options.begin(), model.options.end(), "optimizer") != model.options.end()) options.optimizer = "sgd";
+    captured = record_model(model, options);
+    for (const Tensor& t : captured.inputs) inputs.push_back(t.detach());
+    for (const Tensor& t : captured.state) state.push_back(copy(t.detach()));
+  }
+
+  void give(Executor& e) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) e.set_input(static_cast<int>(i), inputs[i]);
+    const std::vector<std::string> names = e.state_names();
+    for (std::size_t s = 0; s < state.size(); ++s) e.set_state(names[s], state[s]);
+  }
+
+  Captured captured;
+  std::vector<Tensor> inputs, state;
+};
+
+std::vector<Tensor> results(const Executor& e) {
+  std::vector<Tensor> all = e.outputs();
+  for (const std::string& name : e.state_names()) all.push_back(e.state(name));
+  return all;
+}
+
+// The largest difference of two tensors, relative to the largest number of the second. Weights have up to 138 million numbers.
+double difference(const Tensor& a, const Tensor& b) {
+  const Tensor f32_a = cast(a, DType::f32), f32_b = cast(b, DType::f32);
+  const auto *x = static_cast<const float*>(f32_a.data()), *y = static_cast<const float*>(f32_b.data());
+  float most = 0, scale = 1e-6f;
+  for (std::int64_t i = 0, n = f32_a.numel(); i < n; ++i) {
+    if (!std::isfinite(x[i]) || !std::isfinite(y[i])) return 1e30;
+    most = std::max(most, std::fabs(x[i] - y[i]));
+    scale = std::max(scale, std::fabs(y[i]));
+  }
+  return static_cast<double>(most) / static_cast<double>(scale);
+}
+
+void expect_near(const std::vector<Tensor>& x, const std::vector<Tensor>& y, double tolerance, const std::string& when) {
+  ASSERT_EQ(x.size(), y.size());
+  for (std::size_t k = 0; k < x.size(); ++k) EXPECT_LE(difference(x[k], y[k]), tolerance) << when << ", result " << k;
+}
+
+void expect_same_bits(const Executor& a, const Executor& b, const std::string& when) {
+  const std::vector<Tensor> x = results(a), y = results(b);
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(bit_equal(x[i], y[i])) << when << ", result " << i;
+}
+
+// ---- every model ----
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const Model& model : all_models()) names.push_back(model.name);
+  return names;
+}
+
+class ZooGpu : public ZooStepGpu, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(ZooGpu, AStepIsOneGraphNearTheCpu) {
+  if (stand_in() && GetParam() != "lenet" && GetParam() != "lstm_lm") GTEST_SKIP() << "takes seconds on the CPU";
+  for (const char* dtype : {"f32", "bf16"}) {
+    SCOPED_TRACE(dtype);
+    const Step step(GetParam(), dtype);
+    const Plan plan = make_device_plan(step.captured.graph, {.find_floor = false});
+    for (const HostNode& node : device_schedule(plan).host_nodes)
+      ADD_FAILURE() << plan.graph.node_text(node.node) << ": " << node.why;
+    Executor on_gpu(plan, {.device = "cuda"}), on_cpu(plan);
+    EXPECT_EQ(on_gpu.observed_peak_bytes(), planned_device_bytes(plan));
+    step.give(on_gpu);
+    step.give(on_cpu);
+    const double tolerance = std::string(dtype) == "f32" ? 2e-3 : 6e-2;
+    for (int i = 0; i < 3; ++i) {  // kernel after kernel, captured, launched again
+      on_gpu.run();
+      on_cpu.run();
+      expect_near(on_gpu.outputs(), on_cpu.outputs(), tolerance, "step " + std::to_string(i));
+    }
+    expect_near(results(on_gpu), results(on_cpu), tolerance, "after the last step");
+    EXPECT_EQ(on_gpu.device_counters().graph_launches, 2);
+    EXPECT_EQ(on_gpu.device_counters().without_graphs, "");
+    std::printf("%s %s: %lld nodes of a graph\n", GetParam().c_str(), dtype,
+                static_cast<long long>(on_gpu.device_counters().graph_nodes));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ZooGpu, ::testing::ValuesIn(model_names()),
+                         [](const auto& info) { return std::string(info.param); });
+
+// ---- many steps ----
+
+class ManyStepsGpu : public ZooStepGpu, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ManyStepsGpu, GraphsHaveTheBitsOfKernelAfterKernel) {
+  const Step step(GetParam(), "f32");
+  const Plan plan = make_device_plan(step.captured.graph, {.find_floor = false});
+  Executor graphs(plan, {.device = "cuda", .cuda_graphs = CudaGraphs::required});
+  Executor calls(plan, {.device = "cuda", .cuda_graphs = CudaGraphs::off});
+  step.give(graphs);
+  step.give(calls);
+  const int count = steps(1000);
+  for (int i = 0; i < count; ++i) {
+    graphs.run();
+    calls.run();
+    if (i < 3 || (i + 1) % 250 == 0) expect_same_bits(graphs, calls, "step " + std::to_string(i));
+  }
+  expect_same_bits(graphs, calls, "the last step");
+  EXPECT_EQ(graphs.device_counters().captures, 1);
+  EXPECT_EQ(graphs.device_counters().graph_launches, count - 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ManyStepsGpu, ::testing::Values("mlp", "lenet", "lstm_lm"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tapedeck::gpu
