@@ -10,8 +10,9 @@ using zoo::Sample;
 // ---- W1 and W6: chains ----
 
 Captured adds() {
+  const Tensor start = normal({4096}), add = normal({4096});
   Capture capture("adds");
-  const Tensor x = capture.input("x", normal({4096})), step = capture.input("step", normal({4096}));
+  const Tensor x = capture.input("x", start), step = capture.input("step", add);
   Tensor y = x;
   for (int i = 0; i < 100; ++i) y = y + step;
   capture.output("y", y);
@@ -19,8 +20,9 @@ Captured adds() {
 }
 
 Captured chain() {
+  const Tensor start = normal({64, 1024, 1024});  // 256 MiB
   Capture capture("chain");
-  const Tensor x = capture.input("x", normal({64, 1024, 1024}));  // 256 MiB
+  const Tensor x = capture.input("x", start);
   Tensor y = tanh(x * 0.5 + 1.0);
   y = relu(y - 0.25);
   y = sigmoid(y * 1.5) * 2.0;

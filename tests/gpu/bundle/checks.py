@@ -243,7 +243,8 @@ def replay(arguments):
             tolerance = ["--rtol", "0.05", "--atol", "0.05"] if "bf16" in name else ["--rtol", "0.001", "--atol", "0.0005"]
             steps = ["--steps", "5", "-q"]
             code, text = call("replay", tape, *steps, "-o", expected)
-            for title, more in (("", []), (" budget 70%", ["--budget", "70%"])):
+            # Most of the memory of the other steps is weights, which no budget makes less.
+            for title, more in [("", [])] + ([(" budget 70%", ["--budget", "70%"])] if name == "cnn" else []):
                 if code == 0:
                     got, said = call("replay", tape, *steps, "--device", "cuda", "--expect", expected, *tolerance, *more)
                 else:

@@ -47,10 +47,12 @@ Step record_step(const std::string& model, const ModelOptions& options) {
   return step_of(record_model(*find_model(model), options));
 }
 
+void set_values(Executor* executor, const Step& step) { set_all(*executor, step.inputs, step.state); }
+
 Executor executor_on(const std::string& device, const Step& step, const PlanOptions& options, CudaGraphs graphs) {
   Plan plan = device == "cpu" ? make_plan(step.graph, options) : make_device_plan(step.graph, options, device);
   Executor executor(std::move(plan), {.device = device, .cuda_graphs = graphs});
-  set_all(executor, step.inputs, step.state);
+  set_values(&executor, step);
   return executor;
 }
 

@@ -32,6 +32,8 @@ struct Step {
 Step record_step(const std::string& model, const ModelOptions& options);
 Step step_of(const Captured& captured);
 
+// Gives the executor the values of the step.
+void set_values(Executor* executor, const Step& step);
 // An executor with the values of the step.
 Executor executor_on(const std::string& device, const Step& step, const PlanOptions& options = {},
                      CudaGraphs graphs = CudaGraphs::automatic);
