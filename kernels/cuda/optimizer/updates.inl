@@ -38,7 +38,7 @@ TAPEDECK_DEVICE V scalar_at(const void* data, DType dtype) {
   return dtype == DType::f64 ? static_cast<V>(*static_cast<const double*>(data)) : static_cast<V>(load<Real>(data, dtype, 0));
 }
 
-// Where the step is off, every result is the operand that it replaces.
+// Every result is the operand that it replaces, where the step is off.
 template <class T, class Update>
 TAPEDECK_DEVICE void keep(const Step<Update>& s) {
   for (int k = 0; k < Update::kOut; ++k) {
