@@ -24,14 +24,14 @@ constexpr int kNewestPtx = 90;  // the PTX that a newer device gets
 
 [[noreturn]] void fail(const std::string& what) { throw DeviceError(error_text("fused", what, {})); }
 
-class Program {
+class SourceProgram {
  public:
-  Program(const RtcApi& api, const std::string& source) : api_(api) {
+  SourceProgram(const RtcApi& api, const std::string& source) : api_(api) {
     check(api.nvrtcCreateProgram(&program_, source.c_str(), "fused.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
   }
-  ~Program() { api_.nvrtcDestroyProgram(&program_); }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  ~SourceProgram() { api_.nvrtcDestroyProgram(&program_); }
+  SourceProgram(const SourceProgram&) = delete;
+  SourceProgram& operator=(const SourceProgram&) = delete;
 
   RtcStatus compile(const std::vector<std::string>& options) {
     std::vector<const char*> texts;
@@ -58,17 +58,20 @@ class Program {
   RtcProgram program_ = nullptr;
 };
 
-std::string compile_with(const RtcApi& api, const std::string& source, std::vector<std::string> options) {
-  Program program(api, source);
-  RtcStatus status = program.compile(options);
-  if (status == 0) return program.cubin();
-  if (status == kInvalidOption) {
-    options[0] = fmt::format("--gpu-architecture=compute_{}", kNewestPtx);
-    Program again(api, source);
-    status = again.compile(options);
-    if (status == 0) return again.ptx();
-  }
+[[noreturn]] void fail(const RtcApi& api, RtcStatus status, const SourceProgram& program) {
   fail(fmt::format("NVRTC does not compile the kernel ({}):\n{}", api.nvrtcGetErrorString(status), program.log()));
+}
+
+std::string compile_with(const RtcApi& api, const std::string& source, std::vector<std::string> options) {
+  SourceProgram program(api, source);
+  const RtcStatus status = program.compile(options);
+  if (status == 0) return program.cubin();
+  if (status != kInvalidOption) fail(api, status, program);
+  options[0] = fmt::format("--gpu-architecture=compute_{}", kNewestPtx);
+  SourceProgram again(api, source);
+  const RtcStatus second = again.compile(options);
+  if (second != 0) fail(api, second, again);
+  return again.ptx();
 }
 
 }  // namespace

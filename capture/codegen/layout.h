@@ -1,4 +1,4 @@
-// How a fused kernel walks over its operands and results. The walk depends on sizes and strides alone, not on the addresses:
+// The walk of a fused kernel over its operands and results. It depends on sizes and strides alone, not on the addresses:
 //
 //     x f32[64,100]   strides 100,1    linear      element i of the walk is element i of the memory
 //     b f32[100]      strides 0,1      row         side by side in the innermost dimension

@@ -1,3 +1,5 @@
+// A call on a device: its operands are found there or copied, and its results are made there. The op runs on the host, between
+// two copies, where the device has no kernel for it.
 #include <tapedeck/engine/eager/device_call.h>
 
 #include <tapedeck/engine/eager/dispatch_parts.h>

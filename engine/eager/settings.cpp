@@ -128,7 +128,8 @@ const std::vector<SettingDoc>& setting_docs() {
        "graphs"},
       {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
       {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
-      {"TAPEDECK_TF32", "0, 1", "0", "1: f32 products of cuBLASLt round their operands to TF32, which is faster"},
+      {"TAPEDECK_TF32", "0, 1", "0",
+       "1: f32 products of cuBLASLt and convolutions of cuDNN may round their operands to TF32, which is faster"},
       {"TAPEDECK_THREADS", "0 to 1024", "0",
        "the number of threads of eager ops and of replays that are given none; 0: the cores that this process may use. "
        "set_threads() does the same from C++"},

@@ -49,19 +49,19 @@ const char* text_of(cudaError_t error) {
 cudaStream_t stream_of(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 // Makes `device` the calling thread's current device until the end of the scope.
-class OnDevice {
+class CurrentDevice {
  public:
-  explicit OnDevice(int device) {
+  explicit CurrentDevice(int device) {
     error_ = cudaGetDevice(&previous_);
     if (error_ != cudaSuccess || previous_ == device) return;
     error_ = cudaSetDevice(device);
     changed_ = error_ == cudaSuccess;
   }
-  ~OnDevice() {
+  ~CurrentDevice() {
     if (changed_) cudaSetDevice(previous_);
   }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
   cudaError_t error() const { return error_; }
 
  private:
@@ -76,7 +76,7 @@ class CudaRuntime final : public DeviceRuntime {
 
   const KernelEntry* kernel(std::string_view op) const override { return linked_kernels().kernel(op); }
   std::int64_t workspace(const KernelEntry& entry, const KernelCall& call) const override {
-    const OnDevice on(device_);  // a rule may ask the device how many multiprocessors it has
+    const CurrentDevice on(device_);  // a rule may ask the device how many multiprocessors it has
     return linked_kernels().workspace(entry, call);
   }
   int compute_capability() const override { return capability_of(device_); }
@@ -119,7 +119,7 @@ class CudaRuntime final : public DeviceRuntime {
     return here([&] { return cudaMemsetAsync(to, byte, bytes, stream_of(stream)); });
   }
   void run(Kernel kernel, const KernelCall& call) override {
-    const OnDevice on(device_);
+    const CurrentDevice on(device_);
     if (on.error() != cudaSuccess) return call.fault->report(cudaGetErrorString(on.error()), on.error());
     kernel(call);
   }
@@ -153,7 +153,7 @@ class CudaRuntime final : public DeviceRuntime {
  private:
   template <class F>
   const char* here(const F& f) const {
-    const OnDevice on(device_);
+    const CurrentDevice on(device_);
     return text_of(on.error() == cudaSuccess ? f() : on.error());
   }
   const char* copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, Stream stream) const {

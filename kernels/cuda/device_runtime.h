@@ -27,12 +27,12 @@ class DeviceKernels {
   virtual const KernelEntry* kernel(std::string_view op) const = 0;  // null: the op has none
   // The bytes of workspace that this kernel wants for the call. Reads sizes, strides, dtypes and attributes only.
   virtual std::int64_t workspace(const KernelEntry& entry, const KernelCall& call) const = 0;
-  // That of the device, 90 for 9.0: kernels of fused nodes are compiled for it at run time. 0: the device takes no such
-  // kernels.
+  // The compute capability of the device, 90 for 9.0: kernels of fused nodes are compiled for it at run time. 0: the device
+  // takes no such kernels.
   virtual int compute_capability() const { return 0; }
 };
 
-// Those of kernel_table.h. Without CUDA in the build the entries are there, and their kernels are null.
+// The kernels of kernel_table.h. Without CUDA in the build the entries are there, and their kernels are null.
 const DeviceKernels& linked_kernels();
 
 using Graph = void*;      // cudaGraph_t: a captured sequence of work

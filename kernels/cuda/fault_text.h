@@ -7,7 +7,7 @@
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
 
-// What was reported, in the words of the CPU kernels; null if nothing was.
+// The reported fault in the words of the CPU kernels; null if nothing was reported.
 const char* fault_text(const KernelFault& fault);
 
 }  // namespace TAPEDECK_API

@@ -5,23 +5,11 @@
 
 #include <tapedeck/kernels/cuda/elements.h>
 #include <tapedeck/kernels/cuda/simt.h>
+#include <tapedeck/kernels/cuda/unroll.h>
 #include <tapedeck/kernels/half.h>
 
 #include <cstdint>
 #include <limits>
-
-// TAPEDECK_UNROLLED stands in front of a loop of few fixed steps, whose variables are to lie in registers. A loop after
-// TAPEDECK_ROLLED stays a loop. A function with TAPEDECK_DEVICE_CALL
-// is called, not inlined: a long function in an unrolled loop would exist many times.
-#ifdef __CUDACC__
-#define TAPEDECK_UNROLLED _Pragma("unroll")
-#define TAPEDECK_ROLLED _Pragma("unroll 1")
-#define TAPEDECK_DEVICE_CALL __device__ __noinline__
-#else
-#define TAPEDECK_ROLLED
-#define TAPEDECK_DEVICE_CALL inline
-#define TAPEDECK_UNROLLED
-#endif
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {

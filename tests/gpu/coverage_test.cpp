@@ -1,4 +1,4 @@
-// Which ops have a kernel for the device. Needs no GPU.
+// The tests compare the ops with the kernels for the device. They need no GPU.
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/replay/device/device_plan.h>
 #include <tapedeck/capture/replay/device/device_schedule.h>

@@ -1,4 +1,4 @@
-// What the GPU is, and whether the vendor's libraries open.
+// The tests print what the GPU is, and check that the vendor's libraries open.
 #include <tapedeck/kernels/cuda/lt_api.h>
 #include <tapedeck/tests/gpu/harness/gpu_test.h>
 

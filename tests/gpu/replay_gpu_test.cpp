@@ -37,7 +37,7 @@ const std::vector<ModelCase> kModels = {
 class ModelsGpu : public ReplayTest, public ::testing::WithParamInterface<ModelCase> {
  protected:
   static Step step() { return record_step(GetParam().model, GetParam().options); }
-  // How far results in these types may be from the CPU's.
+  // The distance that results in these types may be from the CPU's.
   static double tolerance() { return GetParam().options.dtype == "bf16" ? 0.1 : 2e-3; }
 };
 

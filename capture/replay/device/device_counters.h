@@ -1,4 +1,4 @@
-// How a replay on a device is to run, and what it has done so far.
+// The options of a replay on a device, and the counters of its work.
 #pragma once
 
 #include <tapedeck/kernels/export.h>

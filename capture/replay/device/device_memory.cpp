@@ -1,3 +1,4 @@
+// The layout of buffers in blocks of device memory, and the memory itself: the blocks, and pinned memory of the host.
 #include <tapedeck/capture/replay/device/device_memory.h>
 
 #include <tapedeck/engine/ir/error.h>

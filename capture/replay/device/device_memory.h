@@ -12,7 +12,7 @@
 
 namespace tapedeck::replay {
 
-// Which bytes of which block each buffer has.
+// The place of each buffer: its block, and its bytes there.
 struct DeviceLayout {
   DeviceLayout(const BufferTable& buffers, std::int64_t scratch_bytes);
 

@@ -1,4 +1,4 @@
-// How a device runs a plan: the parts of a step, the nodes that run on the host and why, and the memory.
+// The schedule of a plan on a device: the parts of a step, the nodes that run on the host and why, and the memory.
 //
 //     program          part 0          part 1        part 2
 //     a b c (d) e f    a b c: graph    d: on the host    e f: graph

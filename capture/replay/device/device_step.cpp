@@ -28,7 +28,7 @@ std::int64_t now_ns() {
 
 constexpr std::int64_t kStagingAlignment = 64;
 
-// Where each input lies in the staging memory; the last entry is the size of it.
+// The offset of each input in the staging memory; the last entry is the size of it.
 std::vector<std::int64_t> staging_offsets(const Plan& plan, const BufferTable& table) {
   std::vector<std::int64_t> offsets = {0};
   for (std::int32_t slot = 0; slot < plan.graph.n_inputs; ++slot) {
@@ -72,7 +72,7 @@ DeviceStep::DeviceStep(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, co
   send_constants();
 }
 
-// What the stream still runs may use all that is destroyed now.
+// The stream is waited for first, because the work on it may use all that is destroyed now.
 DeviceStep::~DeviceStep() { runtime_->synchronize(queue_.stream()); }
 
 void DeviceStep::require_one_graph() const {

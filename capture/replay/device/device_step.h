@@ -35,7 +35,7 @@ struct Timeline;
 
 namespace tapedeck::replay {
 
-// How a step ended.
+// The end of a step: its first fault, or another error.
 struct DeviceOutcome {
   bool failed() const { return fault.node != kNone || !error.empty(); }
 

@@ -1,4 +1,4 @@
-// What a replay on a device did: its graphs, the nodes that ran on the host, its copies.
+// The report of a replay on a device: its graphs, the nodes that ran on the host, its copies.
 #pragma once
 
 #include <tapedeck/capture/replay/device/device_counters.h>

@@ -159,7 +159,7 @@ TAPEDECK_DEVICE Real<T> over_pixel(const ConvArgs& s, const T* dy, const Place& 
 
 // ---- the tiles ----
 
-// Where the operands and the result of one group begin, and how far apart the rows of a and of the result are.
+// The offsets of the operands and the result of one group, and the distances of the rows of a and of the result.
 struct GroupOffsets {
   std::int64_t a, b, out, a_row, out_row;
 };

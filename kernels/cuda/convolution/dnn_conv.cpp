@@ -6,11 +6,10 @@
 //
 // The first configuration whose engine has no unwanted note, and whose plan cuDNN accepts, becomes the plan of the shape.
 #include <tapedeck/kernels/cuda/convolution/dnn_conv.h>
+#include <tapedeck/kernels/cuda/environment.h>
 #include <tapedeck/kernels/half.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 namespace tapedeck::kernels::cuda {
@@ -219,11 +218,6 @@ std::vector<std::int64_t> key_of(const DnnConvolution& p) {
 
 bool is_aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kAlignment == 0; }
 
-bool is_set_to(const char* variable, std::string_view value) {
-  const char* text = std::getenv(variable);
-  return text && value == text;
-}
-
 }  // namespace
 
 // ---- plans ----
@@ -233,6 +227,7 @@ struct DnnPlan {
   std::vector<Descriptor> parts;
   Descriptor plan;
   std::int64_t workspace = 0;
+  bool refused = false;  // a launch failed, so our own kernels compute the shape from then on
 };
 
 namespace {
@@ -357,10 +352,11 @@ DnnHandle DnnConvolutions::handle_of(const DnnApi& api, int device) {
   return at->second;
 }
 
-const DnnPlan* DnnConvolutions::plan_of(const DnnApi& api, const DnnConvolution& problem, bool may_plan) {
+DnnPlan* DnnConvolutions::plan_of(const DnnApi& api, const DnnConvolution& problem, bool may_plan) {
   if (!is_for_dnn(problem)) return nullptr;
   std::vector<std::int64_t> key = key_of(problem);
-  if (const auto known = plans_.find(key); known != plans_.end()) return known->second.get();
+  if (const auto known = plans_.find(key); known != plans_.end())
+    return known->second && !known->second->refused ? known->second.get() : nullptr;
   if (!may_plan || plans_.size() >= most_plans_) return nullptr;
   Failure failure;
   const DnnHandle handle = handle_of(api, problem.device);
@@ -381,12 +377,12 @@ bool DnnConvolutions::run(const DnnConvolution& problem, const DnnOperands& oper
   const DnnApi* api = dnn_api();
   if (!api || !is_aligned(operands.x) || !is_aligned(operands.w) || !is_aligned(operands.y)) return false;
   const std::lock_guard lock(mutex_);
-  const DnnPlan* plan = plan_of(*api, problem, operands.may_plan);
+  DnnPlan* plan = plan_of(*api, problem, operands.may_plan);
   if (!plan || static_cast<std::int64_t>(operands.workspace_bytes) < plan->workspace) return false;
   const DnnStatus status = launch(*api, handle_of(*api, problem.device), *plan, operands);
   if (status == 0) return true;
   fail(*api, "does not launch", status);
-  plans_[key_of(problem)] = nullptr;
+  plan->refused = true;
   return false;
 }
 

@@ -42,7 +42,7 @@ struct DnnOperands {
 // True if cuDNN may be asked: a type and a shape that it can take.
 bool is_for_dnn(const DnnConvolution& problem);
 
-// What the environment says: TAPEDECK_CUDA_CONV=own turns cuDNN off, TAPEDECK_TF32=1 allows tf32.
+// The environment decides both: TAPEDECK_CUDA_CONV=own turns cuDNN off, TAPEDECK_TF32=1 allows tf32.
 bool dnn_is_wanted();
 bool tf32_is_allowed();
 
@@ -66,7 +66,7 @@ class DnnConvolutions {
   std::string last_failure() const;
 
  private:
-  const DnnPlan* plan_of(const DnnApi& api, const DnnConvolution& problem, bool may_plan);
+  DnnPlan* plan_of(const DnnApi& api, const DnnConvolution& problem, bool may_plan);
   DnnHandle handle_of(const DnnApi& api, int device);
   void fail(const DnnApi& api, const char* step, DnnStatus status);
 

@@ -107,7 +107,7 @@ struct WeightTask {
   TAPEDECK_DEVICE void finish(std::int64_t, A total) const { *out = static_cast<Compute<S>>(total); }
 };
 
-// Where the losses of the rows go: to the result, or to the workspace.
+// The losses of the rows go to the result, or to the workspace.
 template <class S>
 struct Losses {
   S* out;                // null: to the workspace

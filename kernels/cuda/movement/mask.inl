@@ -42,7 +42,7 @@ struct Selection {
   }
   TAPEDECK_DEVICE std::int64_t taken() const { return before[tiles] < promised ? before[tiles] : promised; }
 
-  // How many of the elements [begin, begin + kOwn) are selected.
+  // Counts the selected ones of the elements [begin, begin + kOwn).
   TAPEDECK_DEVICE unsigned count_from(std::int64_t begin) const {
     unsigned held = 0;
     for (std::int64_t i = begin; i < begin + kOwn && i < n; ++i) held += holds(i) ? 1 : 0;

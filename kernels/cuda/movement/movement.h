@@ -1,4 +1,4 @@
-// What the families of this room share: elements by width, indices of both widths, and the copies between views that most ops
+// The families of this room share this: elements by width, indices of both widths, and the copies between views that most ops
 // are made of. The kernels move bits: an element is an unsigned integer as wide as its type, or 16 bytes of neighbours at once.
 #pragma once
 

@@ -63,7 +63,7 @@ std::int64_t PairSpace<Key>::counts_of(std::int64_t lines, std::int64_t n) {
   return lines * kDigits * ((n + kPairTile - 1) / kPairTile);
 }
 
-// How many bits the numbers 0 ... largest need.
+// The bits that the numbers 0 ... largest need.
 inline int bits_for(std::uint64_t largest) {
   int bits = 1;
   while (bits < 64 && largest >> bits != 0) ++bits;

@@ -281,7 +281,7 @@ void pad_mode(const KernelCall& call) {
   run_padding(call, p);
 }
 
-// What falls off the end comes back at the start: the edge of a circular padding, as wide as the shift.
+// Elements that fall off the end come back at the start: the edge of a circular padding, as wide as the shift.
 void roll(const KernelCall& call) {
   const auto& attrs = call.attributes<RollAttrs>();
   Padding p = padding_of(call.inputs[0], call.outputs[0], Edges::circular);

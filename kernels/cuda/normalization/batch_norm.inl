@@ -43,7 +43,7 @@ Coefficients<C> coefficients(const KernelCall& call, const Channels& k) {
   return {reinterpret_cast<C*>(static_cast<char*>(call.workspace) + k.pieces().bytes(sizeof(Two<double>))), k.c};
 }
 
-// What both folds have in common: element i of a channel.
+// Both folds have this in common: element i of a channel.
 template <class S>
 struct ChannelTask {
   using A = Two<double>;

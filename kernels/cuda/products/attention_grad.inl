@@ -35,7 +35,7 @@ TAPEDECK_KERNEL void make_inner(const AttentionBackward b) {
 
 // ---- probabilities ----
 
-// What the backward kernels know of a query.
+// The numbers of a query that the backward kernels read.
 template <class Real>
 struct QueryFacts {
   Real logsumexp, inner;

@@ -1,4 +1,4 @@
-// What attention and its gradient share: the description of a call, the mask, and tiles of operands in shared memory.
+// Attention and its gradient share this: the description of a call, the mask, and tiles of operands in shared memory.
 //
 // A block of 16 x 16 threads works on a tile of rows (queries, or keys) and reads the other operand tile by tile. The columns
 // of an operand are padded with zeros to kSize. A thread has kRows / 16 rows that follow each other, and every sixteenth column
@@ -7,8 +7,8 @@
 
 #include <tapedeck/kernels/attrs/attention.h>
 #include <tapedeck/kernels/cuda/products/numbers.h>
-#include <tapedeck/kernels/cuda/products/registers.h>
 #include <tapedeck/kernels/cuda/simt.h>
+#include <tapedeck/kernels/cuda/unroll.h>
 
 #include <cstdint>
 #include <limits>
@@ -159,7 +159,7 @@ TAPEDECK_DEVICE void multiply_rows(const float* a, const float* b, int first, in
   constexpr int kPitch = pitch_of(kSize);
   for (int i = 0; i < kDown; ++i)
     for (int j = 0; j < kWide; ++j) products[i][j] = 0;
-  TAPEDECK_NOT_UNROLLED
+  TAPEDECK_ROLLED
   for (int c = 0; c < kSize; c += 4) {
     Four x[kDown], y[kWide];
     TAPEDECK_UNROLLED
@@ -196,7 +196,7 @@ TAPEDECK_DEVICE void add_row(const float* row, int across, const float (&weights
 template <int kSize, int kRows, int kDown>
 TAPEDECK_DEVICE void add_weighted_rows(const float* weights, const float* rows, int first, int across,
                                        float (&sums)[kDown][Columns<kSize>::kCount]) {
-  TAPEDECK_NOT_UNROLLED
+  TAPEDECK_ROLLED
   for (int j = 0; j < kRows; j += 4) {
     Four w[kDown];
     TAPEDECK_UNROLLED

@@ -1,11 +1,13 @@
+// Products on cuBLASLt. The file begins with a product in its words (Shape). The descriptors and the algorithm of a shape
+// follow (LtPlan), then the state that the process keeps of them, and last the product itself.
+#include <tapedeck/kernels/cuda/environment.h>
 #include <tapedeck/kernels/cuda/lt_api.h>
 #include <tapedeck/kernels/cuda/products/lt_constants.h>
 #include <tapedeck/kernels/cuda/products/lt_product.h>
+#include <tapedeck/kernels/half.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -137,18 +139,18 @@ std::int64_t wanted_workspace(const Product& p) {
 
 // ---- descriptors and the algorithm of a shape ----
 
-class Plan {
+class LtPlan {
  public:
-  Plan(const LtApi& api, LtHandle handle, const Shape& shape) : api_(api), bias_(shape.bias) {
+  LtPlan(const LtApi& api, LtHandle handle, const Shape& shape) : api_(api), bias_(shape.bias) {
     usable_ = make_descriptors(shape) && choose(handle, shape);
   }
-  ~Plan() {
+  ~LtPlan() {
     for (LtLayout layout : {a_, b_, out_})
       if (layout) api_.cublasLtMatrixLayoutDestroy(layout);
     if (matmul_) api_.cublasLtMatmulDescDestroy(matmul_);
   }
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
+  LtPlan(const LtPlan&) = delete;
+  LtPlan& operator=(const LtPlan&) = delete;
 
   // Launches out = a b, plus `old` if it is not null, plus the bias if the shape has one. False if cuBLASLt refuses.
   bool run(LtHandle handle, const void* a, const void* b, const void* old, const void* bias, void* out, void* workspace,
@@ -251,17 +253,12 @@ struct Handle {
   std::string why;
 };
 
-bool is_set_to(const char* variable, const char* value) {
-  const char* set = std::getenv(variable);
-  return set && std::strcmp(set, value) == 0;
-}
-
 struct State {
   std::mutex mutex;
   bool own = is_set_to("TAPEDECK_CUDA_GEMM", "own");
   bool tf32 = is_set_to("TAPEDECK_TF32", "1");
   std::map<int, Handle> handles;  // by device
-  std::map<std::array<std::int64_t, 19>, std::shared_ptr<Plan>> plans;
+  std::map<std::array<std::int64_t, 19>, std::shared_ptr<LtPlan>> plans;
   std::deque<std::array<std::int64_t, 19>> oldest_first;
 };
 
@@ -303,7 +300,7 @@ LtHandle usable_handle(State& s, const LtApi** api, int device, std::string* why
 }
 
 // The caller holds the mutex of the state.
-std::shared_ptr<Plan> plan_of(State& s, const LtApi& api, LtHandle handle, const Shape& shape) {
+std::shared_ptr<LtPlan> plan_of(State& s, const LtApi& api, LtHandle handle, const Shape& shape) {
   const auto words = shape.words();
   const auto found = s.plans.find(words);
   if (found != s.plans.end()) return found->second;
@@ -311,7 +308,7 @@ std::shared_ptr<Plan> plan_of(State& s, const LtApi& api, LtHandle handle, const
     s.plans.erase(s.oldest_first.front());
     s.oldest_first.pop_front();
   }
-  auto plan = std::make_shared<Plan>(api, handle, shape);
+  auto plan = std::make_shared<LtPlan>(api, handle, shape);
   s.plans.emplace(words, plan);
   s.oldest_first.push_back(words);
   return plan;
@@ -355,7 +352,7 @@ struct Target {
   void* stream;
 };
 
-LtDone run(Plan& plan, const Product& p, const Target& to, bool with_old, bool with_bias) {
+LtDone run(LtPlan& plan, const Product& p, const Target& to, bool with_old, bool with_bias) {
   const std::int64_t step = inner_batch(p) * p.m * p.n, launches = p.batch() / inner_batch(p);
   for (std::int64_t i = 0; i < launches; ++i) {
     const void* a = moved(p.a.data, outer_offset(p, i, p.a.batch_strides), p.dtype);
@@ -390,9 +387,12 @@ LtDone lt_multiply(const Product& p, int device, void* workspace, std::size_t wo
   shape.device = device;
   shape.workspace = std::min(wanted_workspace(p), static_cast<std::int64_t>(workspace_bytes));
   shape.bias = p.bias && bias_fits(p);
+  // What is added to a half afterwards would be added to a number that is rounded already.
+  const bool all_at_once = is_half(p.dtype);
+  if (all_at_once && ((p.old.data && !with_old) || (p.bias && !shape.bias))) return LtDone::nothing;
 
   State& s = state();
-  std::shared_ptr<Plan> plan;
+  std::shared_ptr<LtPlan> plan;
   Target to{nullptr, workspace, static_cast<std::size_t>(shape.workspace), stream};
   {
     const std::lock_guard<std::mutex> lock(s.mutex);
@@ -402,7 +402,7 @@ LtDone lt_multiply(const Product& p, int device, void* workspace, std::size_t wo
     plan = plan_of(s, *shape.api, to.handle, shape);
   }
   const LtDone done = run(*plan, p, to, with_old, shape.bias);
-  if (done != LtDone::nothing || !shape.bias) return done;
+  if (done != LtDone::nothing || !shape.bias || all_at_once) return done;
   // There may be no algorithm that adds a bias in this type.
   shape.bias = false;
   {

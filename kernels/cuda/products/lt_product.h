@@ -28,10 +28,10 @@ bool lt_usable(int device, std::string* why = nullptr);
 // The bytes of workspace that a simplified product wants: 0 where cuBLASLt will not compute it.
 std::int64_t lt_workspace(const Product& p, int device);
 
-// What became of a product.
+// The part of a product that was launched.
 enum class LtDone {
   nothing,     // nothing was launched
-  product,     // out = a b was launched, and the caller is to add `old` and the bias
+  product,     // out = a b was launched, and the caller is to add `old` and the bias; never of f16 or bf16
   everything,  // the whole product was launched
   failed,      // a part of the batch was launched before cuBLASLt failed
 };

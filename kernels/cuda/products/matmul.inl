@@ -6,8 +6,8 @@
 #include <tapedeck/kernels/cuda/products/lt_product.h>
 #include <tapedeck/kernels/cuda/products/numbers.h>
 #include <tapedeck/kernels/cuda/products/product.h>
-#include <tapedeck/kernels/cuda/products/registers.h>
 #include <tapedeck/kernels/cuda/simt.h>
+#include <tapedeck/kernels/cuda/unroll.h>
 
 #include <cstdint>
 #include <type_traits>

@@ -1,3 +1,5 @@
+// Products from calls: the last two dimensions are matrices, and the others are the batch. simplify() joins dimensions of the
+// batch, with each other and with the rows.
 #include <tapedeck/kernels/cuda/products/product.h>
 
 namespace tapedeck::kernels {

@@ -149,6 +149,16 @@ TEST_F(Cache, CompilesASourceOnce) {
   EXPECT_EQ(test::FakeRtc::compilations, 1);
 }
 
+TEST_F(Cache, ShowsTheLogOfTheLastAttempt) {
+  rtc_.api.nvrtcCompileProgram = [](kernels::cuda::RtcProgram program, int, const char* const* options) {
+    const bool is_ptx = std::string(options[0]).find("compute_") != std::string::npos;
+    *reinterpret_cast<std::string*>(program) = is_ptx ? "the log of the PTX" : "the log of the machine code";
+    return is_ptx ? 6 : 5;  // 5: NVRTC does not know the architecture
+  };
+  const std::string why = message_of<DeviceError>([] { compile_source("source", 999, KernelCache("")); });
+  EXPECT_NE(why.find("the log of the PTX"), std::string::npos) << why;
+}
+
 TEST_F(Cache, TellsSourcesOptionsDevicesAndVersionsApart) {
   const KernelCache cache(place_);
   compile_source("source", 90, cache);

@@ -17,7 +17,7 @@
 
 namespace tapedeck::test {
 
-// How the elements of a tensor lie in memory.
+// The order of the elements of a tensor in memory.
 enum class Placement { dense, columns /* the first dimension is the innermost */, padded /* gaps between rows */ };
 
 // Memory of a tensor, filled with one byte where there is no element.

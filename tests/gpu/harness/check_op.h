@@ -20,7 +20,7 @@ struct Findings {
   std::string text() const;  // the first failures, and the number of the others
 };
 
-// How a result is compared. Results that are no floating numbers must have the bits of the CPU in any case.
+// The rule by which a result is compared. Results that are no floating numbers must have the bits of the CPU in any case.
 enum class Rule {
   bits,      // the bits of the CPU: movement, draws
   near_cpu,  // elementwise ops: the bits of the CPU, or close to them where both call a math library, which is noted
@@ -28,7 +28,7 @@ enum class Rule {
 };
 Rule rule_of(const Op& op);
 
-// What is tried.
+// The extent of the checks.
 struct Effort {
   bool strides = true;  // all arrangements, otherwise dense operands only
   bool types = true;    // all types that the op takes, otherwise f32

@@ -33,7 +33,7 @@ class Device {
   virtual bool has(const Op& op) const = 0;
   virtual bool takes_halves(const Op& op) const = 0;
   virtual std::int64_t workspace(const Op& op, const KernelCall& call) const = 0;
-  // Where kernels of this device can report a fault.
+  // The place where kernels of this device can report a fault.
   virtual KernelFault* fault() = 0;
   // Starts the kernel.
   virtual void run(const Op& op, KernelCall call) = 0;

@@ -1,4 +1,4 @@
-// What the stand-ins for a GPU share: memory of the host, and work that is done when run() returns.
+// The stand-ins for a GPU share this: memory of the host, and work that is done when run() returns.
 #pragma once
 
 #include <tapedeck/tests/gpu/harness/device.h>

@@ -49,7 +49,7 @@ inline Array in_f32(const Array& a) {
   return b;
 }
 
-// What two results may differ by: a part of the magnitude of the numbers that were added up to them, or one unit in the last
+// Two results may differ by this: a part of the magnitude of the numbers that were added up to them, or one unit in the last
 // place of a half.
 struct Tolerance {
   double magnitude = 1;

@@ -36,9 +36,9 @@ void expect_mentions(const std::string& text, std::initializer_list<const char*>
 }
 
 // A fake device that is "cuda" during a test. At its end nothing may be left on it.
-class OnDevice : public ::testing::Test {
+class DeviceReplay : public ::testing::Test {
  protected:
-  ~OnDevice() override {
+  ~DeviceReplay() override {
     for (const std::string& problem : fake->problems()) ADD_FAILURE() << problem;
     EXPECT_TRUE(fake->at_rest()) << "memory, a stream or a graph was not given back";
   }
@@ -86,7 +86,7 @@ constexpr const char* kStep = R"(graph step(%x: f32[4,3], %lr: f32[]) state(%w: 
 
 // ---- results equal those of run_eagerly ----
 
-TEST_F(OnDevice, AStepEqualsEagerAndIsOneGraph) {
+TEST_F(DeviceReplay, AStepEqualsEagerAndIsOneGraph) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
   check_steps(e, g, 6);
@@ -99,7 +99,7 @@ TEST_F(OnDevice, AStepEqualsEagerAndIsOneGraph) {
   EXPECT_EQ(counters.without_graphs, "");
 }
 
-TEST_F(OnDevice, StepsWithoutGraphsEqualEager) {
+TEST_F(DeviceReplay, StepsWithoutGraphsEqualEager) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g), CudaGraphs::off);
   check_steps(e, g);
@@ -107,7 +107,7 @@ TEST_F(OnDevice, StepsWithoutGraphsEqualEager) {
   EXPECT_EQ(fake->counts.captures, 0);
 }
 
-class ZooOnDevice : public OnDevice, public ::testing::WithParamInterface<const char*> {};
+class ZooOnDevice : public DeviceReplay, public ::testing::WithParamInterface<const char*> {};
 
 // Half of the arena of a plan that keeps everything, as far as that goes.
 Plan tight_plan(const Graph& g) {
@@ -141,7 +141,7 @@ TEST_P(ZooOnDevice, EqualsEagerInABudgetAndInHalfPrecision) {
 INSTANTIATE_TEST_SUITE_P(Models, ZooOnDevice, ::testing::Values("mlp", "lenet", "gpt2", "lstm_lm"),
                          [](const auto& info) { return std::string(info.param); });
 
-class RandomOnDevice : public OnDevice, public ::testing::WithParamInterface<int> {};
+class RandomOnDevice : public DeviceReplay, public ::testing::WithParamInterface<int> {};
 
 TEST_P(RandomOnDevice, EqualsEagerWhateverThePlan) {
   const auto seed = static_cast<std::uint64_t>(GetParam());
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomOnDevice, ::testing::Range(0, 30));
 
 // ---- steady state ----
 
-TEST_F(OnDevice, AThousandStepsAllocateNothingAndLaunchOneGraphEach) {
+TEST_F(DeviceReplay, AThousandStepsAllocateNothingAndLaunchOneGraphEach) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
@@ -174,7 +174,7 @@ TEST_F(OnDevice, AThousandStepsAllocateNothingAndLaunchOneGraphEach) {
   EXPECT_EQ(fake->counts, expected) << "no allocation, no copy, no capture";
 }
 
-TEST_F(OnDevice, OnlyWhatChangedIsCopied) {
+TEST_F(DeviceReplay, OnlyWhatChangedIsCopied) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
@@ -199,7 +199,7 @@ TEST_F(OnDevice, OnlyWhatChangedIsCopied) {
 
 // ---- state ----
 
-TEST_F(OnDevice, StateThatIsReadSetAndReadAgainIsTheNewest) {
+TEST_F(DeviceReplay, StateThatIsReadSetAndReadAgainIsTheNewest) {
   const Graph g = parse(R"(graph count(%x: f32[2]) state(%s: f32[2], %k: f32[2]) {
     %t: f32[2] = add(%s, %x)
     return %s, %k
@@ -220,7 +220,7 @@ TEST_F(OnDevice, StateThatIsReadSetAndReadAgainIsTheNewest) {
   EXPECT_EQ(e.outputs()[1].to_vector<float>()[0], 9) << "the output of the step, kept before the state was set";
 }
 
-TEST_F(OnDevice, ABoundTensorHasTheNewBytesAndItsWritesAreSeen) {
+TEST_F(DeviceReplay, ABoundTensorHasTheNewBytesAndItsWritesAreSeen) {
   const Graph g = parse(R"(graph count(%x: f32[2]) state(%s: f32[2]) {
     %t: f32[2] = add(%s, %x)
     return %x
@@ -240,7 +240,7 @@ TEST_F(OnDevice, ABoundTensorHasTheNewBytesAndItsWritesAreSeen) {
   EXPECT_EQ(e.state("s").to_vector<float>()[0], 108);
 }
 
-TEST_F(OnDevice, AllBoundTensorsComeBackWithOneWait) {
+TEST_F(DeviceReplay, AllBoundTensorsComeBackWithOneWait) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
   std::vector<Tensor> state = stand_ins(g, g.n_inputs, g.n_state, 7);
@@ -263,7 +263,7 @@ TEST_F(OnDevice, AllBoundTensorsComeBackWithOneWait) {
   }
 }
 
-TEST_F(OnDevice, AValueOfTheArenaIsReadFromTheDevice) {
+TEST_F(DeviceReplay, AValueOfTheArenaIsReadFromTheDevice) {
   const Graph g = parse(R"(graph values(%x: f32[2,3]) {
     %a: f32[2,3] = exp(%x)
     %b: f32[3,2] = transpose(%a) {axes=[1,0]}
@@ -286,7 +286,7 @@ TEST_F(OnDevice, AValueOfTheArenaIsReadFromTheDevice) {
 
 // ---- nodes that run on the host ----
 
-TEST_F(OnDevice, ANodeWithoutAKernelRunsOnTheHostBetweenTwoGraphs) {
+TEST_F(DeviceReplay, ANodeWithoutAKernelRunsOnTheHostBetweenTwoGraphs) {
   fake->missing = {"tanh"};
   const Graph g = parse(kStep);
   const Plan plan = make_plan(g);
@@ -303,7 +303,7 @@ TEST_F(OnDevice, ANodeWithoutAKernelRunsOnTheHostBetweenTwoGraphs) {
                   {"not one CUDA graph", "tanh(%z)", "the device has no kernel for the op"});
 }
 
-TEST_F(OnDevice, ALoopRunsOnTheHost) {
+TEST_F(DeviceReplay, ALoopRunsOnTheHost) {
   const Graph g = parse(R"(graph loop(%x: f32[3,2], %h: f32[2]) {
     %e: f32[2] = exp(%h)
     %y: f32[2], %all: f32[3,2] = scan(%e, %x) {carried=1, scanned=1} (%i: i64[], %c: f32[2], %s: f32[2]) {
@@ -319,7 +319,7 @@ TEST_F(OnDevice, ALoopRunsOnTheHost) {
   check_steps(e, g);
 }
 
-TEST_F(OnDevice, AHostCallSeesTheBytesOfTheDevice) {
+TEST_F(DeviceReplay, AHostCallSeesTheBytesOfTheDevice) {
   std::vector<float> seen;
   const Tensor three = full({2}, 3);
   Capture capture("look");
@@ -351,7 +351,7 @@ Tensor ints(const std::vector<std::int32_t>& v) { return from_vector(v, {static_
 Tensor longs(const std::vector<std::int64_t>& v) { return from_vector(v, {static_cast<std::int64_t>(v.size())}); }
 
 // The first step, and a step by graphs.
-TEST_F(OnDevice, AFaultOfAKernelNamesItsNodeAsOnTheCpu) {
+TEST_F(DeviceReplay, AFaultOfAKernelNamesItsNodeAsOnTheCpu) {
   const Graph g = parse(kLookup);
   const Plan plan = make_plan(g);
   const auto give = [&](Executor& e, std::int64_t index) {
@@ -382,7 +382,7 @@ TEST_F(OnDevice, AFaultOfAKernelNamesItsNodeAsOnTheCpu) {
   }
 }
 
-TEST_F(OnDevice, AFaultOnTheHostStopsTheStep) {
+TEST_F(DeviceReplay, AFaultOnTheHostStopsTheStep) {
   fake->missing = {"div"};
   const Graph g = parse(kLookup);
   Executor e = executor(make_plan(g));
@@ -394,7 +394,7 @@ TEST_F(OnDevice, AFaultOnTheHostStopsTheStep) {
   EXPECT_EQ(e.state("n").to_vector<std::int32_t>()[0], 11);
 }
 
-TEST_F(OnDevice, ACaptureThatFailsLeavesAnExecutorWithoutGraphs) {
+TEST_F(DeviceReplay, ACaptureThatFailsLeavesAnExecutorWithoutGraphs) {
   fake->refused_in_capture = "tanh";
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
@@ -413,7 +413,7 @@ TEST_F(OnDevice, ACaptureThatFailsLeavesAnExecutorWithoutGraphs) {
   expect_mentions(message_of<ExecutionError>([&] { must.run(); }), {"cannot be captured as a CUDA graph"});
 }
 
-TEST_F(OnDevice, ADeviceThatIsLostNamesWhatRan) {
+TEST_F(DeviceReplay, ADeviceThatIsLostNamesWhatRan) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
@@ -425,7 +425,7 @@ TEST_F(OnDevice, ADeviceThatIsLostNamesWhatRan) {
   expect_mentions(message_of<ExecutionError>([&] { e.state("w"); }), {"cannot be used any more", "illegal memory access"});
 }
 
-TEST_F(OnDevice, WaitingAfterEachNodeFindsTheNodeThatBreaksTheDevice) {
+TEST_F(DeviceReplay, WaitingAfterEachNodeFindsTheNodeThatBreaksTheDevice) {
   Settings settings = tapedeck::settings();
   settings.sync = true;
   const ScopedSettings sync(settings);
@@ -438,14 +438,14 @@ TEST_F(OnDevice, WaitingAfterEachNodeFindsTheNodeThatBreaksTheDevice) {
   EXPECT_EQ(message.find("must be set again"), message.npos) << "no state had been written";
 }
 
-TEST_F(OnDevice, MemoryThatCannotBeHadIsNamed) {
+TEST_F(DeviceReplay, MemoryThatCannotBeHadIsNamed) {
   fake->capacity = 1000;
   const Graph g = parse(kStep);
   expect_mentions(message_of<ExecutionError>([&] { executor(make_plan(g)); }),
                   {"cannot be had on the device", "out of memory"});
 }
 
-TEST_F(OnDevice, WhatADeviceDoesNotHaveIsRefused) {
+TEST_F(DeviceReplay, WhatADeviceDoesNotHaveIsRefused) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
@@ -466,7 +466,7 @@ TEST_F(OnDevice, WhatADeviceDoesNotHaveIsRefused) {
   EXPECT_THROW(open_device("cuda:x"), UsageError);
 }
 
-TEST_F(OnDevice, ATimelineHasEveryCall) {
+TEST_F(DeviceReplay, ATimelineHasEveryCall) {
   const Graph g = parse(kStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));

@@ -17,7 +17,7 @@ class Fake : public ::testing::Test {
     fake.allocate_pinned(64, &pinned);
   }
 
-  // What was noted last, and forgets it.
+  // Returns what was noted last, and forgets it.
   void expect_problem(const char* words) {
     ASSERT_FALSE(fake.problems().empty()) << words;
     EXPECT_NE(fake.problems().back().find(words), std::string::npos) << fake.problems().back();

@@ -220,6 +220,17 @@ TEST_F(DnnConvolutionTest, RemembersFailures) {
   EXPECT_EQ(convolutions().workspace(second), -1);
 }
 
+// Graphs that were captured before a launch failed still hold the plan.
+TEST_F(DnnConvolutionTest, KeepsThePlanOfAFailedLaunch) {
+  fake_.engines = {{{}, {}, 0, 0, 3000}};
+  Operands o(kSmall);
+  const cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  EXPECT_EQ(convolutions().workspace(problem), 0);
+  const int descriptors = fake_.live_descriptors;
+  EXPECT_FALSE(convolutions().run(problem, o.call()));
+  EXPECT_EQ(fake_.live_descriptors, descriptors);
+}
+
 TEST_F(DnnConvolutionTest, DoesWithoutAHandle) {
   fake_.engines = {{}};
   fake_.create_status = 1001;

@@ -114,7 +114,7 @@ void place_thread(unsigned index) {
   std::abort();
 }
 
-// How many of the fibers first <= i < end wait for `what`.
+// Counts the fibers first <= i < end that wait for `what`.
 unsigned waiting(unsigned first, unsigned end, Waits what) {
   unsigned count = 0;
   for (unsigned i = first; i < end; ++i) count += machine().fibers[i]->waits == what;

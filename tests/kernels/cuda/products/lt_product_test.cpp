@@ -234,7 +234,7 @@ class CudaLtProducts : public ::testing::Test {
   std::optional<cuda::ScopedFake<cuda::LtApi>> scope_;
 };
 
-// What the call computes, from its descriptors alone, as column-major matrices: out = op(a) op(b) + beta c. This is the
+// Computes the call from its descriptors alone, as column-major matrices: out = op(a) op(b) + beta c. This is the
 // definition of cublasLtMatmul, written as loops over f32 numbers.
 void compute(const Call& call) {
   const auto offset = [](const FakeLayout& x, std::int64_t row, std::int64_t col) { return row + col * x.leading; };
@@ -449,6 +449,39 @@ TEST_F(CudaLtProducts, ABiasThatDoesNotFitIsAddedAfterwards) {
     EXPECT_EQ(only_call().matmul.epilogue, 1);
     for (std::int64_t i = 0; i < 24; ++i)
       EXPECT_EQ(out.at(i), static_cast<float>(before.at(i)) + static_cast<float>(bias->element(i % 6)));
+  }
+}
+
+// A half is rounded once, after everything is added. So where cuBLASLt cannot add everything itself, it is not asked, and the
+// result is that of the call on f32 operands, rounded.
+TEST_F(CudaLtProducts, HalvesAreRoundedAfterTheSum) {
+  for (const DType half : {DType::f16, DType::bf16}) {
+    const Operand a = numbers_.make(half, {4, 5}), b = numbers_.make(half, {5, 6}), out = numbers_.make(half, {4, 6});
+    const Operand row = numbers_.make(half, {4, 6}, {0, 1}), turned = numbers_.turned(half, {4, 6});
+    const Operand strided = numbers_.make(half, {6}, {2}), dense = numbers_.make(half, {6});
+    const auto expect_rounded_once = [&](Kernel kernel, const std::vector<const Operand*>& inputs) {
+      std::vector<Operand> wide;
+      for (const Operand* input : inputs) wide.push_back(converted(*input, DType::f32));
+      const Operand sum = numbers_.make(DType::f32, {4, 6});
+      std::vector<View> halves, widened;
+      for (const Operand* input : inputs) halves.push_back(input->view);
+      for (const Operand& input : wide) widened.push_back(input.view);
+      const std::size_t calls = fake.calls.size();
+      call_kernel(kernel, halves, {out.view}, fault_, nullptr, &workspace_);
+      EXPECT_EQ(fake.calls.size(), calls) << "cuBLASLt rounds before the sum";
+      fake.no_algorithm = true;
+      cuda::forget_products();
+      call_kernel(kernel, widened, {sum.view}, fault_);
+      fake.no_algorithm = false;
+      cuda::forget_products();
+      const Operand rounded = converted(sum, half);
+      for (std::int64_t i = 0; i < 24; ++i) EXPECT_EQ(out.at(i), rounded.at(i)) << i;
+    };
+    for (const Operand* old : {&row, &turned}) expect_rounded_once(&emulated::addmm, {old, &a, &b});
+    expect_rounded_once(&emulated::linear, {&a, &b, &strided});
+    fake.no_bias = true;  // there is no algorithm with a bias
+    expect_rounded_once(&emulated::linear, {&a, &b, &dense});
+    fake.no_bias = false;
   }
 }
 

@@ -43,7 +43,7 @@ class CudaProducts : public ::testing::Test {
   std::optional<cuda::ScopedFake<cuda::LtApi>> scope_;
 };
 
-// How far a result may be from the exact one, for an inner size k and numbers of up to 1.
+// The distance that a result may have from the exact one, for an inner size k and numbers of up to 1.
 double tolerance(DType dtype, std::int64_t k) {
   const double sums = static_cast<double>(k + 2);
   switch (dtype) {
