@@ -24,7 +24,7 @@ struct Times {
   double us = 0, low = 0, high = 0;  // of one run: the median of the rounds, the fastest and the slowest round
   // The time in which the host gives one run to the device, the median of the rounds; none if the run waits for its end.
   std::optional<double> launch_us;
-  int rounds = 0, runs = 0;          // runs of one round
+  int rounds = 0, runs = 0;  // runs of one round
 };
 
 inline double median(std::vector<double> list) {
@@ -75,9 +75,8 @@ class Rows {
 
   using Fields = std::vector<std::pair<std::string, std::string>>;  // values as JSON
   void add(const std::string& name, const Times& t, const Fields& more) {
-    std::string json = fmt::format(
-        R"({{"bench": "{}", "us": {:.3f}, "low": {:.3f}, "high": {:.3f}, "rounds": {}, "runs": {})", name, t.us, t.low, t.high,
-        t.rounds, t.runs);
+    std::string json = fmt::format(R"({{"bench": "{}", "us": {:.3f}, "low": {:.3f}, "high": {:.3f}, "rounds": {}, "runs": {})",
+                                   name, t.us, t.low, t.high, t.rounds, t.runs);
     std::string text = fmt::format("{:<58} {:>11.2f} us  [{:.2f} .. {:.2f}]", name, t.us, t.low, t.high);
     if (t.launch_us) {
       json += fmt::format(R"(, "launch_us": {:.3f})", *t.launch_us);
