@@ -124,8 +124,7 @@ const std::vector<SettingDoc>& setting_docs() {
        "the program of each `CapturedStep` that recorded is saved there when the step is destroyed; `tapedeck run --view` sets "
        "it"},
       {"TAPEDECK_SYNC", "0, 1", "0",
-       "replays on a device call kernel after kernel and wait after each, so that an error names its op and call; no CUDA "
-       "graphs"},
+       "replays and eager code on a device wait after each kernel, so that an error names its op and call; no CUDA graphs"},
       {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
       {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
       {"TAPEDECK_TF32", "0, 1", "0",
