@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -38,11 +39,15 @@ class RuntimeDevice final : public EagerDevice {
     require(runtime_->allocate_pinned(kPlaces * sizeof(KernelFault), &faults));
     faults_ = static_cast<KernelFault*>(faults);
     for (std::size_t i = 0; i < kPlaces; ++i) new (&faults_[i]) KernelFault;
+    void* staging = nullptr;
+    require(runtime_->allocate_pinned(kStaging, &staging));
+    staging_ = static_cast<char*>(staging);
   }
   ~RuntimeDevice() override {
     runtime_->synchronize(stream_);
     blocks_.trim();
     runtime_->free_pinned(faults_);
+    runtime_->free_pinned(staging_);
     runtime_->destroy_stream(stream_);
   }
 
@@ -50,8 +55,9 @@ class RuntimeDevice final : public EagerDevice {
 
   void write(void* to, const void* from, std::size_t bytes) override {
     const std::lock_guard lock(mutex_);
-    const char* const error = runtime_->copy_to_device(to, from, bytes, stream_);
-    if (error || bytes > kStaged) settle(error);  // the driver reads long host memory later
+    const bool staged = bytes <= kStaging;
+    const char* const error = runtime_->copy_to_device(to, staged ? staged_copy(from, bytes) : from, bytes, stream_);
+    if (error || !staged) settle(error);  // the stream still reads `from`
   }
 
   void read(void* to, const void* from, std::size_t bytes) override {
@@ -92,7 +98,7 @@ class RuntimeDevice final : public EagerDevice {
 
  private:
   static constexpr std::size_t kPlaces = 4096;
-  static constexpr std::size_t kStaged = 64 << 10;  // the driver copies this many bytes of host memory before it returns
+  static constexpr std::size_t kStaging = 1 << 20;  // bytes of pinned memory for what is written
 
   struct Launched {
     const Op* op = nullptr;
@@ -101,6 +107,15 @@ class RuntimeDevice final : public EagerDevice {
 
   static void require(const char* error) {
     if (error) throw DeviceError(error);
+  }
+
+  // A copy that stays until the stream has read it: the staging memory is used again after the next wait.
+  const void* staged_copy(const void* from, std::size_t bytes) {
+    if (staged_ + bytes > kStaging) settle(nullptr);
+    char* const place = staging_ + staged_;
+    std::memcpy(place, from, bytes);
+    staged_ += bytes;
+    return place;
   }
 
   void* new_block(std::size_t bytes) {
@@ -115,6 +130,7 @@ class RuntimeDevice final : public EagerDevice {
   void settle(const char* error) {
     const char* const late = runtime_->synchronize(stream_);
     const std::size_t used = std::exchange(used_, 0);
+    staged_ = 0;
     for (std::size_t i = 0; i < used; ++i) {
       if (!faults_[i].what.load()) continue;
       const std::string text = fmt::format("{} ({})", cuda::fault_text(faults_[i]), faults_[i].value.load());
@@ -136,6 +152,8 @@ class RuntimeDevice final : public EagerDevice {
   const std::shared_ptr<cuda::DeviceRuntime> runtime_;
   cuda::Stream stream_ = nullptr;
   KernelFault* faults_ = nullptr;  // kPlaces of them
+  char* staging_ = nullptr;        // kStaging bytes
+  std::size_t staged_ = 0;         // of them, since the last wait
   std::vector<Launched> launched_;
   std::size_t used_ = 0;
   BlockCache blocks_;

@@ -45,7 +45,7 @@ for name in tpu cuda:x cuda: cuda:-1 cuda:1x cuda1 CUDA cud cuda:99999999999 '';
 done
 wrong --cuda-graphs maybe "is not one of auto, off, require"
 for name in tpu cuda:x; do
-  expect 2 plan mlp.tape --device $name; said "'$name' is not one of cpu, cuda: did you mean"
+  expect 2 plan mlp.tape --device $name; said "no device '$name' (devices: cpu, cuda, cuda:1)"
 done
 expect 2 replay mlp.tape --device; said "--device needs a value"
 expect 2 replay missing.tape --cuda-graphs off; said "--cuda-graphs off needs --device cuda"
