@@ -73,7 +73,7 @@ struct RowPacks {
   }
 };
 
-// How rows are given to teams, and how much shared memory keeps them.
+// The teams that rows are given to, and the shared memory that keeps rows.
 struct RowLaunch {
   Launch size;
   bool warps = false, keeps = false;

@@ -15,7 +15,7 @@ namespace tapedeck TAPEDECK_API {
 // both cases the budget for all memory on the device.
 Plan make_device_plan(const Graph& captured, PlanOptions options, const std::string& device = "cuda");
 
-// What scratch and alignment take on the device, beyond the peak of the plan.
+// The bytes that scratch and alignment take on the device, beyond the peak of the plan.
 std::int64_t device_overhead_bytes(const Plan& plan, const std::string& device = "cuda");
 
 // Whether the plan, which may have been made for the CPU, keeps its own budget on the device. True for a plan without a budget.

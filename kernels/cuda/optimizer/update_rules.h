@@ -44,7 +44,7 @@ struct Stretch {
   std::int64_t first, end, stride;
 };
 
-// Where the step is off, every result is the operand that it replaces.
+// Every result is the operand that it replaces, where the step is off.
 template <class T, class Update>
 TAPEDECK_DEVICE void keep(const Step<Update>& s, const Stretch& walk) {
   for (int k = 0; k < Update::kOut; ++k) {

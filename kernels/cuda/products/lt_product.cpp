@@ -387,7 +387,7 @@ LtDone lt_multiply(const Product& p, int device, void* workspace, std::size_t wo
   shape.device = device;
   shape.workspace = std::min(wanted_workspace(p), static_cast<std::int64_t>(workspace_bytes));
   shape.bias = p.bias && bias_fits(p);
-  // What is added to a half afterwards would be added to a number that is rounded already.
+  // A sum that is added to a half afterwards would be added to a number that is rounded already.
   const bool all_at_once = is_half(p.dtype);
   if (all_at_once && ((p.old.data && !with_old) || (p.bias && !shape.bias))) return LtDone::nothing;
 

@@ -294,7 +294,7 @@ def main():
         return False
 
     makers = workloads(torch)
-    # What needs no compiler comes first.
+    # The tests that need no compiler come first.
     for ways in (WAYS[:2], None, WAYS[2:]):
         if ways is None:
             kernels(torch, rows, in_time)
