@@ -70,10 +70,10 @@ struct Array {
         return;
       case DType::f16:
       case DType::bf16:
-        at<std::uint16_t>(i) = static_cast<std::uint16_t>(x);
+        at<std::uint16_t>(i) = static_cast<std::uint16_t>(static_cast<std::int64_t>(x));
         return;
       default:
-        at<std::uint8_t>(i) = static_cast<std::uint8_t>(x);
+        at<std::uint8_t>(i) = static_cast<std::uint8_t>(static_cast<std::int64_t>(x));  // a negative number wraps around
         return;
     }
   }

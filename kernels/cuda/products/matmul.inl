@@ -63,8 +63,9 @@ struct TileLoader {
   TAPEDECK_DEVICE TileLoader(const Product& p, const void* first, std::int64_t offset, std::int64_t rows,
                              std::int64_t outer_stride, std::int64_t inner_stride)
       : dtype(p.dtype), side_by_side(inner_stride == 1) {
-    data =
-        static_cast<const char*>(first) + (offset + outer_of(0) * outer_stride + inner_of(0) * inner_stride) * p.element_bytes;
+    // A matrix without elements has no address.
+    data = static_cast<const char*>(first);
+    if (data) data += (offset + outer_of(0) * outer_stride + inner_of(0) * inner_stride) * p.element_bytes;
     outer = static_cast<int>(rows < kOuter ? rows : kOuter) - outer_of(0);
     step = (side_by_side ? kOuterStep * outer_stride : kInnerStep * inner_stride) * p.element_bytes;
   }

@@ -12,6 +12,11 @@ namespace tapedeck {
 namespace {
 
 struct Source {
+  Source() = default;
+  Source(const Source&) = delete;
+  ~Source() {
+    for (const auto& [block, bytes] : blocks) std::free(block);
+  }
   std::size_t limit = 64 << 20, taken = 0;
   int calls = 0;
   std::map<void*, std::size_t> blocks;

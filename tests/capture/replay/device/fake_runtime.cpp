@@ -162,9 +162,14 @@ const char* FakeRuntime::free(void* memory) {
   if (const char* error = refuse_in_capture("free")) return error;
   const auto at = device_.find(static_cast<const char*>(memory));
   if (at == device_.end()) return problem("free of what is no allocation");
+  bool too_early = false;
   for (const auto& [stream, queue] : streams_)
-    if (!queue->waiting.empty()) problem("memory is freed while work is waiting");
+    if (!queue->waiting.empty()) too_early = true;
   used_ -= at->second.size();
+  if (too_early) {
+    problem("memory is freed while work is waiting");
+    freed_too_early_.push_back(std::move(at->second));
+  }
   device_.erase(at);
   ++counts.frees;
   return nullptr;

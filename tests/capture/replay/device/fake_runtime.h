@@ -100,6 +100,7 @@ class FakeRuntime final : public kernels::cuda::DeviceRuntime {
 
   std::vector<std::string> problems_;
   Blocks device_, pinned_;
+  std::vector<std::vector<char>> freed_too_early_;  // stay, because the work that waits reads them
   std::size_t used_ = 0;
   std::map<Stream, std::unique_ptr<Queue>> streams_;
   std::map<void*, std::unique_ptr<Recording>> graphs_, execs_;
