@@ -84,19 +84,21 @@ inline std::uint64_t bits_of(DType dtype, double value) {
   }
 }
 
-// `word` repeats the element. The tensor holds `words` words; `rest` bytes follow them.
+// `word` repeats the element. The tensor is `head` bytes up to the first aligned word, then `words` words, then `rest` bytes.
+// Heads are whole elements, so the pattern begins anew behind them.
 struct Fill {
   std::uint64_t word;
-  std::int64_t words, rest;
-  void* out;
+  std::int64_t head, words, rest;
+  std::uint8_t* out;
 };
 
 TAPEDECK_KERNEL void fill_kernel(const Fill fill) {
-  for (std::int64_t i = thread_index(); i < fill.words; i += thread_count())
-    static_cast<std::uint64_t*>(fill.out)[i] = fill.word;
-  if (thread_index() >= fill.rest) return;
+  auto* const words = reinterpret_cast<std::uint64_t*>(fill.out + fill.head);
+  for (std::int64_t i = thread_index(); i < fill.words; i += thread_count()) words[i] = fill.word;
   const std::int64_t byte = thread_index();
-  static_cast<std::uint8_t*>(fill.out)[fill.words * 8 + byte] = static_cast<std::uint8_t>(fill.word >> (8 * byte));
+  const auto value = static_cast<std::uint8_t>(fill.word >> (8 * (byte % 8)));
+  if (byte < fill.head) fill.out[byte] = value;
+  if (byte < fill.rest) fill.out[fill.head + fill.words * 8 + byte] = value;
 }
 
 void full(const KernelCall& call) {
@@ -105,7 +107,9 @@ void full(const KernelCall& call) {
   if (bytes == 0) return;
   std::uint64_t word = bits_of(out.dtype, call.attributes<FullAttrs>().value);
   for (std::int64_t have = width; have < 8; have *= 2) word |= word << (8 * have);
-  const Fill fill{word, bytes / 8, bytes % 8, out.data};
+  const auto beyond = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out.data) % 8);
+  const std::int64_t to_word = beyond == 0 ? 0 : 8 - beyond, head = to_word < bytes ? to_word : bytes;
+  const Fill fill{word, head, (bytes - head) / 8, (bytes - head) % 8, out.as<std::uint8_t>()};
   launch<Fill>(call, &fill_kernel, for_items(fill.words > 0 ? fill.words : 1), fill);
 }
 
