@@ -146,7 +146,7 @@ std::vector<View> OpCall::views_in(unsigned char* block) const {
   std::vector<View> views;
   for (const Place& p : places_) {
     views.push_back(p.view);
-    views.back().data = block + p.at;
+    views.back().data = block ? block + p.at : nullptr;
   }
   return views;
 }
