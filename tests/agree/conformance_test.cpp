@@ -24,7 +24,7 @@ void expect_agreement(const Builder& build) {
   EXPECT_TRUE(verdict.agrees()) << verdict.text();
 }
 
-Tensor filled(std::int64_t n, const std::function<double(std::int64_t)>& element) {
+Tensor tensor_from(std::int64_t n, const std::function<double(std::int64_t)>& element) {
   std::vector<float> values;
   for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<float>(element(i)));
   return from_vector(values, {n});
@@ -65,8 +65,8 @@ LoraTraining train_lora(const std::function<Tensor(Net&, const Tensor&)>& forwar
   for (const Tensors* all : {&bases, &side})
     for (const Tensor& t : *all) before.push_back(copied(t));
   Sgd sgd(side, {.lr = lr});
-  const Tensor x = reshape(filled(10, [](std::int64_t i) { return i; }), {1, 10}),
-               target = reshape(filled(10, [](std::int64_t i) { return 10 - i; }), {1, 10});
+  const Tensor x = reshape(tensor_from(10, [](std::int64_t i) { return i; }), {1, 10}),
+               target = reshape(tensor_from(10, [](std::int64_t i) { return 10 - i; }), {1, 10});
   LoraTraining result;
   const auto step = [&](const Tensors& in) -> Tensors {
     const Tensor y = forward(net, in[0]);
@@ -207,8 +207,8 @@ TEST(Weakness, W2_ARegionWithTwoResults) {
   };
   expect_agreement(build);
   // The gradient must equal the gradient of the same formula without a region.
-  const Tensor x = filled(4, [](std::int64_t i) { return 0.3 * static_cast<double>(i) - 0.4; });
-  Tensor w = filled(4, [](std::int64_t i) { return 0.2 * static_cast<double>(i) + 0.1; });
+  const Tensor x = tensor_from(4, [](std::int64_t i) { return 0.3 * static_cast<double>(i) - 0.4; });
+  Tensor w = tensor_from(4, [](std::int64_t i) { return 0.2 * static_cast<double>(i) + 0.1; });
   w.requires_grad(true);
   const Tensors y = two_results(x, w);
   backward(sum(square(y[0]) * sin(y[1])));

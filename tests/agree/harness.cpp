@@ -33,9 +33,9 @@ void expect(const std::string& difference) {
   if (!difference.empty()) throw Differs{difference};
 }
 
-struct Variable {
-  explicit Variable(const std::string& value) { ::setenv("TAPEDECK_DISABLE_PASSES", value.c_str(), 1); }
-  ~Variable() { ::unsetenv("TAPEDECK_DISABLE_PASSES"); }
+struct DisabledPasses {
+  explicit DisabledPasses(const std::string& value) { ::setenv("TAPEDECK_DISABLE_PASSES", value.c_str(), 1); }
+  ~DisabledPasses() { ::unsetenv("TAPEDECK_DISABLE_PASSES"); }
 };
 
 class Ways {
@@ -208,7 +208,7 @@ class Ways {
     for (const NamedPass& pass : legal_passes()) {
       if (pass_named(pass.name).always) continue;
       way(fmt::format("passes: {} left out", pass.name));
-      const Variable off(pass.name);
+      const DisabledPasses off(pass.name);
       planned_replay(graph(), {.find_floor = turn++ == full});
     }
   }

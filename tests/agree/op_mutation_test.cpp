@@ -17,7 +17,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tapedeck::testing {
+namespace tapedeck::testing::op_mutation_test {
 namespace {
 
 #ifdef TAPEDECK_SANITIZED
@@ -290,4 +290,4 @@ TEST_P(OpMutation, IsRefusedOrRunsAsItSays) {
 INSTANTIATE_TEST_SUITE_P(Shards, OpMutation, ::testing::Range(0, kShards));
 
 }  // namespace
-}  // namespace tapedeck::testing
+}  // namespace tapedeck::testing::op_mutation_test

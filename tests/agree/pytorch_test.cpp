@@ -191,7 +191,7 @@ Tensors gradients_of(const Call& call, const Tensors& xs, const Tensors& results
 }
 
 // Runs the call eagerly inside a capture, then replays what was recorded. Both must give the same bits.
-Outcome outcome_of(const Call& call, bool with_gradients) {
+Outcome outcome_of_call(const Call& call, bool with_gradients) {
   Outcome eager;
   Capture capture("case");
   Tensors xs;
@@ -240,8 +240,8 @@ std::string operands_at(const Case& c, std::size_t i, std::size_t size) {
   return fmt::format(" of {}", fmt::join(all, ", "));
 }
 
-std::string difference(const Case& c, const Tensor& got, const std::string& what, const std::vector<double>& expected,
-                       bool any_zero) {
+std::string difference_from_pytorch(const Case& c, const Tensor& got, const std::string& what,
+                                    const std::vector<double>& expected, bool any_zero) {
   const std::vector<double> values = elements(got);
   if (values.size() != expected.size())
     return fmt::format("  {} has {} elements, not {}\n", what, values.size(), expected.size());
@@ -255,7 +255,7 @@ std::string difference(const Case& c, const Tensor& got, const std::string& what
   return all;
 }
 
-std::string difference(const Case& c, const Outcome& got, const Expected& expected, const std::string& dtype) {
+std::string difference_from_pytorch(const Case& c, const Outcome& got, const Expected& expected, const std::string& dtype) {
   std::string all;
   if (got.results.size() < expected.results.size())
     all += fmt::format("  {} results, PyTorch gives {}\n", got.results.size(), expected.results.size());
@@ -264,19 +264,19 @@ std::string difference(const Case& c, const Outcome& got, const Expected& expect
     if (want.type == "?") continue;
     const std::string type = to_string(got.results[k].type()), what = fmt::format("result {} ({})", k, type);
     if (with_dtype(want.type, expected.dtypes[0], dtype) != type) all += fmt::format("  {} is not {}\n", what, want.type);
-    all += difference(c, got.results[k], what, want.values, c.any_zero);
+    all += difference_from_pytorch(c, got.results[k], what, want.values, c.any_zero);
   }
   for (std::size_t i = 0; i < expected.gradients.size(); ++i)
     if (expected.gradients[i].type != "?")
-      all += difference(c, got.gradients.at(i), fmt::format("gradient {}", i), expected.gradients[i].values, true);
+      all += difference_from_pytorch(c, got.gradients.at(i), fmt::format("gradient {}", i), expected.gradients[i].values, true);
   return all;
 }
 
-void check(const Case& c) {
+void check_case(const Case& c) {
   for (const Expected& expected : c.runs)
     for (const std::string& dtype : expected.dtypes) {
-      const Outcome got = outcome_of(call_of(c, dtype), !expected.gradients.empty());
-      const std::string found = difference(c, got, expected, dtype);
+      const Outcome got = outcome_of_call(call_of(c, dtype), !expected.gradients.empty());
+      const std::string found = difference_from_pytorch(c, got, expected, dtype);
       if (found.empty() && c.differs)
         ADD_FAILURE() << "as " << dtype << ": no difference. Does engine/ops/PYTORCH.md still hold?";
       if (!found.empty() && !c.differs) ADD_FAILURE() << "as " << dtype << ":\n" << found;
@@ -297,18 +297,18 @@ TEST_P(PyTorch, GivesTheSame) {
     if (!chosen(c)) continue;
     SCOPED_TRACE(c.text + "   rerun with TAPEDECK_TEST_OP=" + c.name());
     try {
-      check(c);
+      check_case(c);
     } catch (const std::exception& error) {
       if (!c.differs) ADD_FAILURE() << "throws " << error.what();
     }
   }
 }
 
-std::string name_of(const ::testing::TestParamInfo<std::size_t>& info) {
+std::string name_of_family(const ::testing::TestParamInfo<std::size_t>& info) {
   return with_dtype(file().families[info.param].first, " ", "_");
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, PyTorch, ::testing::Range(std::size_t{0}, file().families.size()), name_of);
+INSTANTIATE_TEST_SUITE_P(Families, PyTorch, ::testing::Range(std::size_t{0}, file().families.size()), name_of_family);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PyTorch);
 
 // A new op needs a case, or a place in the list of the ops that PyTorch does not have.

@@ -53,7 +53,7 @@ void write(const Line& line, const Tensors& operands) {
 }
 
 // Runs the body with a carried value and returns its outcome. The caller's variables stay as they are.
-Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carried) {
+Tensor outcome_of_line(const Line& line, const Tensors& variables, const Tensor& carried) {
   Tensors inside = variables;
   inside[line.carried] = carried;
   run_lines(line.body, inside);
@@ -64,7 +64,7 @@ Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carr
 // would add its gradient pieces as those of one value, a graph as those of two operands: the order of the sums would differ.
 Tensor run_control(const Line& line, const Tensors& variables, const Tensors& operands) {
   const Tensor start = alias(operands[0]);
-  const auto body = [&](const Tensors& c) { return outcome_of(line, variables, c[0]); };
+  const auto body = [&](const Tensors& c) { return outcome_of_line(line, variables, c[0]); };
   LoopOptions options;
   options.checkpoint_every = line.checkpoint;
   if (line.kind == LineKind::scan) {

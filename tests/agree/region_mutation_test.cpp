@@ -29,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tapedeck::testing {
+namespace tapedeck::testing::region_mutation_test {
 namespace {
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max(),
@@ -536,4 +536,4 @@ TEST_P(RegionMutation, IsRefusedOrRunsAsItSays) {
 INSTANTIATE_TEST_SUITE_P(Nodes, RegionMutation, ::testing::ValuesIn(kNodes));
 
 }  // namespace
-}  // namespace tapedeck::testing
+}  // namespace tapedeck::testing::region_mutation_test

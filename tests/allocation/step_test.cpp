@@ -37,7 +37,7 @@ TEST(AllocationFails, InTheFirstStepsOfANewThread) {
   });
 }
 
-Graph captured(Training& training) {
+Graph captured_graph(Training& training) {
   Capture capture("step");
   capture.input("x", training.x());
   capture.input("y", training.y());
@@ -51,7 +51,7 @@ TEST(AllocationFails, InACapture) {
   training.save();
   fail_every_allocation({.name = "a captured step"}, [&] {
     training.restore();
-    const std::string text = print(captured(training));
+    const std::string text = print(captured_graph(training));
     return text + training.bits_of_state();
   });
 }
@@ -71,7 +71,7 @@ std::string replayed(const Plan& plan) {
 TEST(AllocationFails, InAReplay) {
   Training training;
   training.step();
-  const Plan plan = make_plan(captured(training));
+  const Plan plan = make_plan(captured_graph(training));
   fail_every_allocation({.name = "an executor and two steps"}, [&] { return replayed(plan); });
 }
 

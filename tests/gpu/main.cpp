@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   const tapedeck::kernels::cuda::CudaStatus& status = tapedeck::kernels::cuda::cuda_status();
   if (std::getenv("TAPEDECK_REQUIRE_GPU") && !status.available) {
     std::fprintf(stderr, "gpu_check: %s\n", status.reason.c_str());

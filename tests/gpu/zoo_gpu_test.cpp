@@ -73,7 +73,7 @@ std::vector<Tensor> results(const Executor& e) {
 }
 
 // The largest difference of two tensors, relative to the largest number of the second. Weights have up to 138 million numbers.
-double difference(const Tensor& a, const Tensor& b) {
+double f32_difference(const Tensor& a, const Tensor& b) {
   const Tensor f32_a = cast(a, DType::f32), f32_b = cast(b, DType::f32);
   const auto *x = static_cast<const float*>(f32_a.data()), *y = static_cast<const float*>(f32_b.data());
   float most = 0, scale = 1e-6f;
@@ -87,7 +87,7 @@ double difference(const Tensor& a, const Tensor& b) {
 
 void expect_near(const std::vector<Tensor>& x, const std::vector<Tensor>& y, double tolerance, const std::string& when) {
   ASSERT_EQ(x.size(), y.size());
-  for (std::size_t k = 0; k < x.size(); ++k) EXPECT_LE(difference(x[k], y[k]), tolerance) << when << ", result " << k;
+  for (std::size_t k = 0; k < x.size(); ++k) EXPECT_LE(f32_difference(x[k], y[k]), tolerance) << when << ", result " << k;
 }
 
 void expect_same_bits(const Executor& a, const Executor& b, const std::string& when) {

@@ -10,15 +10,15 @@
 namespace tapedeck::kernels {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-const float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kScalarInf = std::numeric_limits<float>::infinity();
+const float kScalarNan = std::numeric_limits<float>::quiet_NaN();
 
 // The distance in units of the last place of the exact result. For denormals the unit is the smallest float.
-double ulps(float got, long double exact) {
+double ulps_from(float got, long double exact) {
   const float rounded = static_cast<float>(exact);
   if (std::isinf(rounded) || std::isnan(rounded)) return got == rounded ? 0 : 1e9;
   const float magnitude = std::max(std::fabs(rounded), std::numeric_limits<float>::min());
-  const long double ulp = static_cast<long double>(std::nextafter(magnitude, kInf)) - magnitude;
+  const long double ulp = static_cast<long double>(std::nextafter(magnitude, kScalarInf)) - magnitude;
   return static_cast<double>(std::fabs((got - exact) / ulp));
 }
 
@@ -33,56 +33,60 @@ void for_floats_of_all_sizes(std::uint32_t step, F&& f) {
 
 TEST(Scalar, ExpWithinUlps) {
   double worst = 0;
-  for_floats_of_all_sizes(9973,
-                          [&](float x) { worst = std::max(worst, ulps(exp_f32(x), std::exp(static_cast<long double>(x)))); });
-  for (float x = -104; x < 89; x += 0.00071f) worst = std::max(worst, ulps(exp_f32(x), std::exp(static_cast<long double>(x))));
+  for_floats_of_all_sizes(
+      9973, [&](float x) { worst = std::max(worst, ulps_from(exp_f32(x), std::exp(static_cast<long double>(x)))); });
+  for (float x = -104; x < 89; x += 0.00071f)
+    worst = std::max(worst, ulps_from(exp_f32(x), std::exp(static_cast<long double>(x))));
   EXPECT_LE(worst, 2.0);
 }
 
 TEST(Scalar, TanhWithinUlps) {
   double worst = 0;
-  for_floats_of_all_sizes(9973,
-                          [&](float x) { worst = std::max(worst, ulps(tanh_f32(x), std::tanh(static_cast<long double>(x)))); });
-  for (float x = -10; x < 10; x += 0.00013f) worst = std::max(worst, ulps(tanh_f32(x), std::tanh(static_cast<long double>(x))));
+  for_floats_of_all_sizes(
+      9973, [&](float x) { worst = std::max(worst, ulps_from(tanh_f32(x), std::tanh(static_cast<long double>(x)))); });
+  for (float x = -10; x < 10; x += 0.00013f)
+    worst = std::max(worst, ulps_from(tanh_f32(x), std::tanh(static_cast<long double>(x))));
   EXPECT_LE(worst, 5.0);
 }
 
 TEST(Scalar, SigmoidWithinUlps) {
   double worst = 0;
   const auto exact = [](float x) { return 1 / (1 + std::exp(-static_cast<long double>(x))); };
-  for_floats_of_all_sizes(9973, [&](float x) { worst = std::max(worst, ulps(sigmoid_f32(x), exact(x))); });
-  for (float x = -104; x < 20; x += 0.00071f) worst = std::max(worst, ulps(sigmoid_f32(x), exact(x)));
+  for_floats_of_all_sizes(9973, [&](float x) { worst = std::max(worst, ulps_from(sigmoid_f32(x), exact(x))); });
+  for (float x = -104; x < 20; x += 0.00071f) worst = std::max(worst, ulps_from(sigmoid_f32(x), exact(x)));
   EXPECT_LE(worst, 5.0);
 }
 
 TEST(Scalar, LogWithinUlps) {
   double worst = 0;
   for_floats_of_all_sizes(1999, [&](float x) {
-    if (x > 0) worst = std::max(worst, ulps(log_f32(x), std::log(static_cast<long double>(x))));
+    if (x > 0) worst = std::max(worst, ulps_from(log_f32(x), std::log(static_cast<long double>(x))));
   });
-  for (float x = 0.5f; x < 2; x += 0.00001f) worst = std::max(worst, ulps(log_f32(x), std::log(static_cast<long double>(x))));
+  for (float x = 0.5f; x < 2; x += 0.00001f)
+    worst = std::max(worst, ulps_from(log_f32(x), std::log(static_cast<long double>(x))));
   EXPECT_LE(worst, 3.0);
 }
 
 TEST(Scalar, Edges) {
-  EXPECT_EQ(exp_f32(kInf), kInf);
-  EXPECT_EQ(exp_f32(-kInf), 0);
+  EXPECT_EQ(exp_f32(kScalarInf), kScalarInf);
+  EXPECT_EQ(exp_f32(-kScalarInf), 0);
   EXPECT_EQ(exp_f32(0), 1);
-  EXPECT_EQ(exp_f32(88.8f), kInf);
+  EXPECT_EQ(exp_f32(88.8f), kScalarInf);
   EXPECT_GT(exp_f32(-103.0f), 0);
-  EXPECT_EQ(tanh_f32(kInf), 1);
-  EXPECT_EQ(tanh_f32(-kInf), -1);
+  EXPECT_EQ(tanh_f32(kScalarInf), 1);
+  EXPECT_EQ(tanh_f32(-kScalarInf), -1);
   EXPECT_TRUE(std::signbit(tanh_f32(-0.0f)));
-  EXPECT_EQ(sigmoid_f32(kInf), 1);
-  EXPECT_EQ(sigmoid_f32(-kInf), 0);
+  EXPECT_EQ(sigmoid_f32(kScalarInf), 1);
+  EXPECT_EQ(sigmoid_f32(-kScalarInf), 0);
   EXPECT_EQ(sigmoid_f32(0), 0.5f);
-  EXPECT_EQ(log_f32(0), -kInf);
-  EXPECT_EQ(log_f32(-0.0f), -kInf);
-  EXPECT_EQ(log_f32(kInf), kInf);
+  EXPECT_EQ(log_f32(0), -kScalarInf);
+  EXPECT_EQ(log_f32(-0.0f), -kScalarInf);
+  EXPECT_EQ(log_f32(kScalarInf), kScalarInf);
   EXPECT_EQ(log_f32(1), 0);
   EXPECT_TRUE(std::isnan(log_f32(-1)));
-  for (const float y : {exp_f32(kNan), log_f32(kNan), tanh_f32(kNan), sigmoid_f32(kNan), Relu{}(kNan), Sign{}(kNan),
-                        Maximum{}(kNan, 1.0f), Maximum{}(1.0f, kNan), Minimum{}(kNan, 1.0f), Minimum{}(1.0f, kNan)})
+  for (const float y : {exp_f32(kScalarNan), log_f32(kScalarNan), tanh_f32(kScalarNan), sigmoid_f32(kScalarNan),
+                        Relu{}(kScalarNan), Sign{}(kScalarNan), Maximum{}(kScalarNan, 1.0f), Maximum{}(1.0f, kScalarNan),
+                        Minimum{}(kScalarNan, 1.0f), Minimum{}(1.0f, kScalarNan)})
     EXPECT_TRUE(std::isnan(y));
 }
 
@@ -104,14 +108,14 @@ TEST(Scalar, IntegersWrap) {
 TEST(Scalar, CastsSaturateTruncateAndWrap) {
   EXPECT_EQ(Cast<std::int32_t>{}(-2.9f), -2);
   EXPECT_EQ(Cast<std::int32_t>{}(3e9f), std::numeric_limits<std::int32_t>::max());
-  EXPECT_EQ(Cast<std::int32_t>{}(-kInf), std::numeric_limits<std::int32_t>::lowest());
+  EXPECT_EQ(Cast<std::int32_t>{}(-kScalarInf), std::numeric_limits<std::int32_t>::lowest());
   EXPECT_EQ(Cast<std::int64_t>{}(1e30), std::numeric_limits<std::int64_t>::max());
-  EXPECT_EQ(Cast<std::int64_t>{}(kNan), 0);
+  EXPECT_EQ(Cast<std::int64_t>{}(kScalarNan), 0);
   EXPECT_EQ(Cast<std::uint8_t>{}(-3.0f), 0);
   EXPECT_EQ(Cast<std::uint8_t>{}(300.0), 255);
   EXPECT_EQ(Cast<std::uint8_t>{}(254.9), 254);
   EXPECT_EQ(Cast<std::uint8_t>{}(257), 1);
-  EXPECT_EQ(ToBool{}(kNan), 1);
+  EXPECT_EQ(ToBool{}(kScalarNan), 1);
   EXPECT_EQ(ToBool{}(-0.0f), 0);
 }
 

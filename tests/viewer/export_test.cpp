@@ -22,7 +22,7 @@
 namespace tapedeck::viewer {
 namespace {
 
-constexpr int kWidth = 700, kHeight = 420;
+constexpr int kExportWidth = 700, kExportHeight = 420;
 
 struct SvgRect {
   double x0, y0, x1, y1;
@@ -72,8 +72,8 @@ Options options_of(const Folder& folder, const std::string& panel, const std::st
   if (!std::filesystem::exists(options.file)) folder.write("step.graph", training_graph(6));
   options.panel = panel;
   options.shot = folder.file("shot" + ending);
-  options.width = kWidth;
-  options.height = kHeight;
+  options.width = kExportWidth;
+  options.height = kExportHeight;
   return options;
 }
 
@@ -115,7 +115,7 @@ TEST(Export, EveryViewIsWrittenInEveryFormatAndTheSvgAgreesWithThePng) {
   Folder folder;
   for (const std::string& view : all_views()) {
     const QImage png = QImage::fromData(QByteArray::fromStdString(shot(folder, view, ".png")));
-    EXPECT_EQ(png.size(), QSize(kWidth, kHeight)) << view;
+    EXPECT_EQ(png.size(), QSize(kExportWidth, kExportHeight)) << view;
     const std::string pdf = shot(folder, view, ".pdf");
     EXPECT_TRUE(pdf.starts_with("%PDF-")) << view;
     EXPECT_NE(pdf.find("%%EOF"), std::string::npos) << view;

@@ -17,12 +17,12 @@
 namespace tapedeck::viewer {
 namespace {
 
-constexpr int kWidth = 480, kHeight = 300;
+constexpr int kGoldenWidth = 480, kGoldenHeight = 300;
 constexpr int kTableWidth = 400, kTableHeight = 220;
 constexpr double kMostDifferent = 0.005;  // of the pixels; letters and edges may fall a little differently
 
 // A window that plans nothing unasked, so that its pictures do not depend on how far such plans have come.
-class Golden : public testing::Test {
+class Golden : public ::testing::Test {
  protected:
   void SetUp() override {
     window.open(folder.write("step.graph", training_graph(16)), {-1, 60});
@@ -38,7 +38,7 @@ class Golden : public testing::Test {
   // The panel alone, at one size, whatever the layout of the window is.
   QImage drawn_alone(const std::string& name) {
     const MainWindow::OpenPanel& open = window.panel(name);
-    if (open.picture) return render_picture(*open.picture, kWidth, kHeight);
+    if (open.picture) return render_picture(*open.picture, kGoldenWidth, kGoldenHeight);
     const std::string path = folder.file("alone.png");
     QWidget& panel = *open.widget;
     panel.setParent(nullptr);
@@ -80,7 +80,7 @@ class Golden : public testing::Test {
     ASSERT_FALSE(golden.isNull()) << stored;
     const double share = share_different(drawn, golden);
     EXPECT_LE(share, kMostDifferent) << name;
-    if (share > kMostDifferent) drawn.save(QString::fromStdString(testing::TempDir() + name));
+    if (share > kMostDifferent) drawn.save(QString::fromStdString(::testing::TempDir() + name));
   }
 
   Folder folder;
@@ -114,7 +114,7 @@ TEST_F(Golden, TheBoxOfARange) {
   window.session().select_range({20, 40});
   for (const Theme theme : {Theme::dark, Theme::light}) {
     window.set_look({theme, 1});
-    const QImage drawn = render_picture(window.curve(), 700, kHeight).convertToFormat(QImage::Format_RGB32);
+    const QImage drawn = render_picture(window.curve(), 700, kGoldenHeight).convertToFormat(QImage::Format_RGB32);
     expect_stored(drawn, std::string("range-") + theme_name(theme) + ".png");
   }
 }
@@ -129,17 +129,17 @@ TEST_F(Golden, TheMemoryOfARunningProgram) {
   for (const Theme theme : {Theme::dark, Theme::light}) {
     window.set_look({theme, 1});
     LivePicture picture(source);
-    const QImage drawn = render_picture(picture, kWidth, kHeight).convertToFormat(QImage::Format_RGB32);
+    const QImage drawn = render_picture(picture, kGoldenWidth, kGoldenHeight).convertToFormat(QImage::Format_RGB32);
     expect_stored(drawn, std::string("live-") + theme_name(theme) + ".png");
   }
 }
 
 // The comparison finds a picture in which one value in fifty is another.
 TEST_F(Golden, ADifferentPictureIsFound) {
-  const QImage before = render_picture(window.memory(), kWidth, kHeight);
+  const QImage before = render_picture(window.memory(), kGoldenWidth, kGoldenHeight);
   window.set_budget({-1, 100});
   window.wait_for_plan();
-  EXPECT_GT(share_different(before, render_picture(window.memory(), kWidth, kHeight)), kMostDifferent);
+  EXPECT_GT(share_different(before, render_picture(window.memory(), kGoldenWidth, kGoldenHeight)), kMostDifferent);
   EXPECT_EQ(share_different(before, before), 0);
 }
 

@@ -33,7 +33,7 @@ double lightness(const QImage& image) {
   return sum / (255.0 * ((image.width() + 3) / 4) * ((image.height() + 3) / 4));
 }
 
-int count(const QImage& image, Colour colour) {
+int count_pixels(const QImage& image, Colour colour) {
   int pixels = 0;
   for (int y = 0; y < image.height(); ++y)
     for (int x = 0; x < image.width(); ++x) pixels += image.pixel(x, y) == qRgb(colour.r, colour.g, colour.b) ? 1 : 0;
@@ -49,11 +49,11 @@ TEST_F(LookWindow, ThemesSwitchWindowsAndPicturesAtOnce) {
   const QImage high = picture();
   EXPECT_LT(lightness(high), lightness(dark));
   EXPECT_GT(lightness(light), lightness(dark) + 0.4);
-  EXPECT_GT(count(light, colours_of(Theme::light).plot), 10000);
-  EXPECT_EQ(count(light, colours_of(Theme::dark).plot), 0);
-  EXPECT_EQ(count(light, colours_of(Theme::dark).canvas), 0);
-  EXPECT_EQ(count(light, colours_of(Theme::dark).window), 0);
-  EXPECT_EQ(count(high, colours_of(Theme::dark).window), 0);
+  EXPECT_GT(count_pixels(light, colours_of(Theme::light).plot), 10000);
+  EXPECT_EQ(count_pixels(light, colours_of(Theme::dark).plot), 0);
+  EXPECT_EQ(count_pixels(light, colours_of(Theme::dark).canvas), 0);
+  EXPECT_EQ(count_pixels(light, colours_of(Theme::dark).window), 0);
+  EXPECT_EQ(count_pixels(high, colours_of(Theme::dark).window), 0);
   EXPECT_TRUE(window.details().toHtml().contains(QString::fromStdString(html_colour(colours_of(Theme::high_contrast).faint))));
   window.set_look({Theme::dark, 1});
   EXPECT_EQ(picture(), dark);

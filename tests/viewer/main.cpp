@@ -13,7 +13,7 @@
 
 int main(int argc, char** argv) {
   if (qgetenv("QT_QPA_PLATFORM") != "xcb") qputenv("QT_QPA_PLATFORM", "offscreen");
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   const QTemporaryDir settings;  // the settings of the person who runs the tests stay as they are
   QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, settings.path());
   qputenv("XDG_DATA_HOME", settings.path().toUtf8());  // and so do their recordings

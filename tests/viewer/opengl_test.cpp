@@ -19,9 +19,9 @@
 namespace tapedeck::viewer {
 namespace {
 
-constexpr int kWidth = 1000, kHeight = 640;
-constexpr double kMostDifferent = 0.01;  // of the pixels: edges of lines and letters fall differently
-constexpr int kVisible = 48;             // of 255, in any channel
+constexpr int kOpenGlWidth = 1000, kOpenGlHeight = 640;
+constexpr double kMostDifferentOpenGl = 0.01;  // of the pixels: edges of lines and letters fall differently
+constexpr int kVisible = 48;                   // of 255, in any channel
 
 // The pixels of the screen where the window is.
 QImage on_screen(const QRect& place) {
@@ -31,7 +31,7 @@ QImage on_screen(const QRect& place) {
       .convertToFormat(QImage::Format_RGB32);
 }
 
-class OpenGl : public testing::Test {
+class OpenGl : public ::testing::Test {
  protected:
   void SetUp() override {
     if (QGuiApplication::platformName() != QStringLiteral("xcb"))
@@ -42,7 +42,7 @@ class OpenGl : public testing::Test {
     QCursor::setPos(screen.right(), screen.bottom());  // over no window: a tooltip would hide a part of it
   }
   void show(MainWindow& window) {
-    window.setGeometry(0, 0, kWidth, kHeight);
+    window.setGeometry(0, 0, kOpenGlWidth, kOpenGlHeight);
     window.show();
     window.open(path, {-1, 60});
     window.wait_for_plan();
@@ -75,7 +75,7 @@ TEST_F(OpenGl, AWindowShowsThePictureOfTheRasteriser) {
     window.set_look(look);
     settle(window);
     const QImage shown = on_screen(place_of(window));
-    EXPECT_LE(share_different(shown, wanted, kVisible), kMostDifferent) << theme_name(look.theme);
+    EXPECT_LE(share_different(shown, wanted, kVisible), kMostDifferentOpenGl) << theme_name(look.theme);
     for (const char* panel : {"memory", "curve"}) {
       const Canvas& canvas = *window.panel(panel).canvas;
       EXPECT_GT(colours_in(on_screen(place_of(canvas))).size(), 20u) << panel;
@@ -112,16 +112,16 @@ TEST_F(OpenGl, TheProgramDrawsAndLeavesInOrder) {
   program.setProcessEnvironment(environment);
   program.start(QStringLiteral(TAPEDECK_VIEWER_PROGRAM),
                 {QString::fromStdString(path), QStringLiteral("--budget"), QStringLiteral("60%"), QStringLiteral("--renderer"),
-                 QStringLiteral("gl"), QStringLiteral("--size"), QStringLiteral("%1x%2").arg(kWidth).arg(kHeight)});
+                 QStringLiteral("gl"), QStringLiteral("--size"), QStringLiteral("%1x%2").arg(kOpenGlWidth).arg(kOpenGlHeight)});
   ASSERT_TRUE(program.waitForStarted());
   QImage shown;
   double share = 1;
   EXPECT_TRUE(spin_until([&] {
-    shown = on_screen({0, 0, kWidth, kHeight});
+    shown = on_screen({0, 0, kOpenGlWidth, kOpenGlHeight});
     share = share_different(shown, wanted, kVisible);
-    return share <= kMostDifferent || program.state() == QProcess::NotRunning;
+    return share <= kMostDifferentOpenGl || program.state() == QProcess::NotRunning;
   })) << share;
-  EXPECT_LE(share, kMostDifferent);
+  EXPECT_LE(share, kMostDifferentOpenGl);
   EXPECT_GT(colours_in(shown).size(), 20u);
   program.terminate();
   ASSERT_TRUE(program.waitForFinished());

@@ -30,7 +30,7 @@
 namespace tapedeck::viewer {
 namespace {
 
-class SessionWindow : public testing::Test {
+class SessionWindow : public ::testing::Test {
  protected:
   SessionWindow() : path(folder.write("step.graph", training_graph(8))) {}
   ~SessionWindow() override { std::filesystem::remove_all(own_session_folder()); }

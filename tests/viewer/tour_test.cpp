@@ -23,7 +23,7 @@ namespace {
 QRect card_of(const Tour& tour) { return {tour.pos(), tour.size()}; }
 
 // A window without a file.
-class TourFromTheStartPage : public testing::Test {
+class TourFromTheStartPage : public ::testing::Test {
  protected:
   TourFromTheStartPage() : window(setup()) {
     window.resize(1600, 900);

@@ -93,7 +93,7 @@ inline void type(QWidget& widget, const std::string& text) {
 }
 
 // A shown window with a small training step. It plans budgets that nobody asked for only if it `prepares`: few tests need them.
-class Window : public testing::Test {
+class Window : public ::testing::Test {
  protected:
   explicit Window(bool prepares = false) : window({Renderer::soft, "software", false, prepares}) {}
   void SetUp() override {

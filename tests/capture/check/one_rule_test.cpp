@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace tapedeck {
+namespace tapedeck::one_rule_test {
 namespace {
 
 using testing::mentions;
@@ -612,4 +612,4 @@ TEST_P(OneRule, IsBrokenAloneAndNamed) {
 INSTANTIATE_TEST_SUITE_P(All, OneRule, ::testing::Range(std::size_t{0}, std::size(kForgeries)));
 
 }  // namespace
-}  // namespace tapedeck
+}  // namespace tapedeck::one_rule_test

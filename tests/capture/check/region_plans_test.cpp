@@ -92,7 +92,7 @@ std::vector<std::vector<std::size_t>> paths(const Plan& plan) {
   return all;
 }
 
-void expect_refused(const Plan& plan, const std::string& words) {
+void expect_first_violation(const Plan& plan, const std::string& words) {
   const std::vector<std::string> violations = check_plan(plan);
   ASSERT_FALSE(violations.empty()) << "not noticed: " << words;
   EXPECT_TRUE(mentions(violations.front(), words)) << "wanted: " << words << "\ngot: " << violations.front();
@@ -128,11 +128,11 @@ TEST(RegionPlans, PlanningAPlannedGraphAgainFindsTheSamePlans) {
 TEST(RegionPlans, TheCheckerWantsAPlanForEachRegion) {
   Plan plan = good();
   plan.region_plans.clear();
-  expect_refused(plan, "for each region");
+  expect_first_violation(plan, "for each region");
   for (std::size_t r = 0; r < good().region_plans.size(); ++r) {
     plan = good();
     plan.region_plans[r] = nullptr;
-    expect_refused(plan, "has no plan");
+    expect_first_violation(plan, "has no plan");
   }
 }
 
@@ -150,7 +150,7 @@ TEST(RegionPlans, TheCheckerFindsWhatOverlapsInARegion) {
           const Plan spoilt = with_region(good(), path, [&](Plan& r) { r.values[v].offset = q.offset; });
           EXPECT_FALSE(check_plan(spoilt).empty())
               << whole.graph.value_name(static_cast<ValueId>(v)) << " at " << whole.graph.value_name(static_cast<ValueId>(w));
-          expect_refused(spoilt, "has a bad plan");
+          expect_first_violation(spoilt, "has a bad plan");
           ++moved;
         }
     });
@@ -166,7 +166,7 @@ TEST(RegionPlans, TheCheckerFindsARegionThatLeavesItsArena) {
         for (std::int64_t* bytes : {&r.peak_bytes, &r.lower_bound_bytes, &r.floor_bytes}) *bytes -= r.arena_bytes;
         r.arena_bytes = 0;
       });
-      expect_refused(spoilt, "has a bad plan");
+      expect_first_violation(spoilt, "has a bad plan");
       ++shrunk;
     });
   EXPECT_GT(shrunk, 2);
@@ -178,18 +178,18 @@ TEST(RegionPlans, TheCheckerFindsAWorkspaceThatHoldsNoFrame) {
     if (good().graph.nodes[n].n_regions == 0) continue;
     Plan plan = good();
     plan.workspace[n].bytes -= 1;
-    expect_refused(plan, "has too little workspace");
+    expect_first_violation(plan, "has too little workspace");
     ++nodes;
   }
   EXPECT_EQ(nodes, 2);
   // The plan of the region is correct, but its arena is larger than the workspace of the loop's node.
   for (const std::vector<std::size_t>& path : paths(good()))
-    expect_refused(with_region(good(), path,
-                               [](Plan& r) {
-                                 r.arena_bytes += 1 << 20;
-                                 r.peak_bytes += 1 << 20;
-                               }),
-                   "has too little workspace");
+    expect_first_violation(with_region(good(), path,
+                                       [](Plan& r) {
+                                         r.arena_bytes += 1 << 20;
+                                         r.peak_bytes += 1 << 20;
+                                       }),
+                           "has too little workspace");
 }
 
 TEST(RegionPlans, TheCheckerFindsThePlanOfAnotherProgram) {
@@ -201,25 +201,26 @@ TEST(RegionPlans, TheCheckerFindsThePlanOfAnotherProgram) {
       const std::size_t at = text.find("exp(");
       if (at != std::string::npos) {
         const Plan other = make_plan(parse(text.replace(at, 4, "sin("), "other"), {.strategy = Strategy::none});
-        expect_refused(with_region(here, path, [&](Plan& r) { r = other; }), "has the plan of another program");
+        expect_first_violation(with_region(here, path, [&](Plan& r) { r = other; }), "has the plan of another program");
       }
       // The same program with another attribute or constant.
       for (std::size_t c = 0; c < region.graph.constants.size(); ++c) {
         if (!region.graph.constants[c].data || region.graph.constants[c].type.bytes() == 0) continue;
-        expect_refused(with_region(here, path,
-                                   [&](Plan& r) {
-                                     Literal& literal = r.graph.constants[c];
-                                     const auto bytes = static_cast<std::size_t>(literal.type.bytes());
-                                     const std::shared_ptr<unsigned char[]> copy(new unsigned char[bytes]);
-                                     std::copy_n(static_cast<const unsigned char*>(literal.data.get()), bytes, copy.get());
-                                     copy[0] ^= 1;
-                                     literal.data = std::shared_ptr<const void>(copy, copy.get());
-                                   }),
-                       "has the plan of another program");
+        expect_first_violation(with_region(here, path,
+                                           [&](Plan& r) {
+                                             Literal& literal = r.graph.constants[c];
+                                             const auto bytes = static_cast<std::size_t>(literal.type.bytes());
+                                             const std::shared_ptr<unsigned char[]> copy(new unsigned char[bytes]);
+                                             std::copy_n(static_cast<const unsigned char*>(literal.data.get()), bytes,
+                                                         copy.get());
+                                             copy[0] ^= 1;
+                                             literal.data = std::shared_ptr<const void>(copy, copy.get());
+                                           }),
+                               "has the plan of another program");
       }
       // The plan of an unrelated graph.
       const Plan stranger = make_plan(parse("graph g(%x: f32[4]) {\n%y: f32[4] = neg(%x)\nreturn %y\n}", "stranger"));
-      expect_refused(with_region(here, path, [&](Plan& r) { r = stranger; }), "has the plan of another program");
+      expect_first_violation(with_region(here, path, [&](Plan& r) { r = stranger; }), "has the plan of another program");
     });
   }
 }
@@ -235,10 +236,11 @@ TEST(RegionPlans, TheCheckerFindsWhatAFrameCannotHold) {
   const auto with_options = [&](const PlanOptions& options) {
     return with_region(good(), {path.front()}, [&](Plan& r) { r = make_plan(region, options); });
   };
-  expect_refused(with_options({.strategy = Strategy::none, .alignment = 4096}), "is aligned to 4096 bytes");
-  expect_refused(with_options({.strategy = Strategy::none, .chunk_bytes = 64}), "in chunks");
+  expect_first_violation(with_options({.strategy = Strategy::none, .alignment = 4096}), "is aligned to 4096 bytes");
+  expect_first_violation(with_options({.strategy = Strategy::none, .chunk_bytes = 64}), "in chunks");
   const std::int64_t huge = std::int64_t{1} << 60;
-  expect_refused(with_region(good(), path, [&](Plan& r) { r.arena_bytes += huge, r.peak_bytes += huge; }), "more than 2^50");
+  expect_first_violation(with_region(good(), path, [&](Plan& r) { r.arena_bytes += huge, r.peak_bytes += huge; }),
+                         "more than 2^50");
 }
 
 // ---- how the executor runs regions ----
@@ -416,7 +418,7 @@ TEST(RegionPlans, AProgramThatDiffersInOneThingIsAnother) {
   };
   for (const std::string& other : others) {
     SCOPED_TRACE(other);
-    expect_refused(with(other), "has the plan of another program");
+    expect_first_violation(with(other), "has the plan of another program");
   }
   const auto forged = [&](void (*forge)(Graph&)) {
     Plan region = *plan.region_plans[0], changed = plan;
@@ -424,8 +426,9 @@ TEST(RegionPlans, AProgramThatDiffersInOneThingIsAnother) {
     changed.region_plans[0] = std::make_shared<const Plan>(std::move(region));
     return changed;
   };
-  expect_refused(forged([](Graph& g) { g.outputs[0] = testing::value_named(g, "d"); }), "has the plan of another program");
-  expect_refused(forged([](Graph& g) { g.nodes[0].first_output = -5; }), "has the plan of another program");
+  expect_first_violation(forged([](Graph& g) { g.outputs[0] = testing::value_named(g, "d"); }),
+                         "has the plan of another program");
+  expect_first_violation(forged([](Graph& g) { g.nodes[0].first_output = -5; }), "has the plan of another program");
 }
 
 // Each of the four regions is wrong in sixty places.

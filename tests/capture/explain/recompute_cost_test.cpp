@@ -108,7 +108,7 @@ std::int64_t live_peak_of(const Plan& plan) {
   return *std::max_element(live.begin(), live.end());
 }
 
-std::vector<Plan> some_plans() {
+std::vector<Plan> plans_under_budgets() {
   std::vector<Plan> plans;
   for (unsigned seed = 1; seed <= 200; ++seed) {
     PlanOptions options;
@@ -137,7 +137,7 @@ NodeId next_reader(const Plan& plan, ValueId value, NodeId from) {
 
 TEST(Rerun, ThePeakSaidToBeLeftIsTheOneThatIsLeft) {
   int one = 0, several = 0, higher = 0, earlier = 0;
-  for (const Plan& plan : some_plans()) {
+  for (const Plan& plan : plans_under_budgets()) {
     ASSERT_EQ(live_bytes(WithClones(plan, kNone, {}, kNone).result), live_bytes(plan)) << print(plan.graph);
     const PeakExplanation e = explain_peak(plan, {});
     for (const PeakTenant& t : e.alive) {

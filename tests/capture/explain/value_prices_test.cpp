@@ -20,7 +20,7 @@ namespace {
 
 using testing::mentions;
 
-std::vector<ValueEntry> log_of(const Plan& plan) { return value_log(plan, cost_nodes(plan.graph, nullptr).us); }
+std::vector<ValueEntry> unwished_log_of(const Plan& plan) { return value_log(plan, cost_nodes(plan.graph, nullptr).us); }
 
 // A program of nodes with one result each, without views: what is read is named.
 struct Line {
@@ -125,7 +125,7 @@ struct Priced {
 void check_prices_alone(const Graph& graph, const PlanOptions& options, Priced* priced) {
   const Plan plan = make_plan(graph, options);
   ASSERT_EQ(Program(plan).most_alive(), plan.lower_bound_bytes) << print(plan.graph);
-  const std::vector<ValueEntry> log = log_of(plan);
+  const std::vector<ValueEntry> log = unwished_log_of(plan);
   for (const ValueEntry& e : log) {
     const ValuePrice price = price_alone(plan, log, e, options);
     if (e.choice == ValueChoice::elsewhere) {
@@ -176,7 +176,7 @@ TEST(ValuePrices, OfAnyProgramCanBeTold) {
     for (const Graph& graph : {test::RandomProgram(seed).graph(), test::RandomGraph(seed).make(30)}) {
       const PlanOptions options = {.budget_percent = 80};
       const Plan plan = make_plan(graph, options);
-      const std::vector<ValueEntry> log = log_of(plan);
+      const std::vector<ValueEntry> log = unwished_log_of(plan);
       for (const ValueEntry& e : log) {
         const ValuePrice price = price_alone(plan, log, e, options);
         if (!price.obstacle.empty()) continue;
@@ -197,7 +197,7 @@ TEST_P(PlannedAnew, AreThoseOfThePlanWithTheWish) {
   PlanOptions options = {.budget_percent = 75};
   const Plan plan = make_plan(graph, options);
   ASSERT_GT(plan.recomputed_nodes, 0);
-  const std::vector<ValueEntry> log = log_of(plan);
+  const std::vector<ValueEntry> log = unwished_log_of(plan);
   int keeps = 0, recomputes = 0;
   for (const ValueEntry& e : log) {
     const ValuePrice price = price_anew(graph, plan, e, options);
@@ -223,7 +223,7 @@ TEST(ValuePrices, AreToldInWords) {
   const Graph graph = test::chain(6, 100);
   const PlanOptions options = {.budget_percent = 70};
   const Plan plan = make_plan(graph, options);
-  const std::vector<ValueEntry> log = log_of(plan);
+  const std::vector<ValueEntry> log = unwished_log_of(plan);
   const auto again = std::find_if(log.begin(), log.end(), [](const ValueEntry& e) { return e.runs.size() > 1; });
   ASSERT_NE(again, log.end());
   const ValuePrice alone = price_alone(plan, log, *again, options), anew = price_anew(graph, plan, *again, options);

@@ -111,7 +111,7 @@ bool survives(F&& f) {
   return false;
 }
 
-std::string saved(const TapeFile& tape) {
+std::string saved_bytes(const TapeFile& tape) {
   const TemporaryFolder folder;
   save_tape(folder.file("t.tape"), tape);
   return read_all(folder.file("t.tape"));
@@ -136,7 +136,7 @@ constexpr unsigned kRounds = 20'000;
 #endif
 
 TEST(FileFuzz, RawDamageIsAlwaysFound) {
-  const std::string bases[] = {saved(sample_tape()), saved(full_tape(100)), saved(sample_tape(85))};
+  const std::string bases[] = {saved_bytes(sample_tape()), saved_bytes(full_tape(100)), saved_bytes(sample_tape(85))};
   for (unsigned seed = 0; seed < kRounds && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const std::string& base = bases[seed % 3];
@@ -148,7 +148,7 @@ TEST(FileFuzz, RawDamageIsAlwaysFound) {
 }
 
 TEST(FileFuzz, SealedDamageNeverCrashes) {
-  const SealedTape bases[] = {SealedTape(saved(full_tape(100))), SealedTape(saved(full_tape(85)))};
+  const SealedTape bases[] = {SealedTape(saved_bytes(full_tape(100))), SealedTape(saved_bytes(full_tape(85)))};
   const char* targets[] = {"plan", "planned_graph", "graph", "plan", "state/w", "constant/table", "input/lr", "profile"};
   int loaded = 0;
   for (unsigned seed = 0; seed < kRounds && !HasFailure(); ++seed) {
@@ -174,7 +174,7 @@ TEST(FileFuzz, SealedDamageNeverCrashes) {
 }
 
 TEST(FileFuzz, SealedHeadersNeverCrash) {
-  const std::string base = saved(sample_tape(85));
+  const std::string base = saved_bytes(sample_tape(85));
   std::uint64_t length;
   std::memcpy(&length, base.data(), 8);
   for (unsigned seed = 0; seed < kRounds && !HasFailure(); ++seed) {

@@ -24,7 +24,7 @@ struct Block : Module {
   Linear full{*this, "full", 3, 3};
 };
 
-struct Net : Module {
+struct NotedNet : Module {
   Block block{*this, "block"};
   Conv2d conv{*this, "conv", 2, 3, {.kernel = {3}, .bias = false}};
   MultiheadAttention attention{*this, "attention", 4, 2, {.bias = false}};
@@ -39,7 +39,7 @@ struct Net : Module {
 bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(PytorchNotes, NamesTheOptionThatALayerWasMadeWithout) {
-  const Net net;
+  const NotedNet net;
   const std::pair<const char*, const char*> cases[] = {
       {"block.fc.bias", ".bias = false"},
       {"conv.bias", ".bias = false"},
@@ -57,7 +57,7 @@ TEST(PytorchNotes, NamesTheOptionThatALayerWasMadeWithout) {
 }
 
 TEST(PytorchNotes, NamesWhatNoLayerHas) {
-  const Net net;
+  const NotedNet net;
   const std::pair<const char*, const char*> cases[] = {
       {"ln.num_batches_tracked", "the number of batches that a BatchNorm has seen"},
       {"ln.running_mean", "running statistics"},
@@ -79,7 +79,7 @@ TEST(PytorchNotes, NamesWhatNoLayerHas) {
 }
 
 TEST(PytorchNotes, NamesThePrefixOfAWrapper) {
-  const Net net;
+  const NotedNet net;
   EXPECT_TRUE(mentions(note_on_unexpected(net, "module.block.full.weight"), "DataParallel leaves the prefix module."));
   EXPECT_TRUE(mentions(note_on_unexpected(net, "_orig_mod.rnn.weight_ih_l0"), "torch.compile leaves the prefix _orig_mod."));
   EXPECT_EQ(note_on_unexpected(net, "module.other.weight"), "") << "the rest is no name of the net either";
@@ -90,7 +90,7 @@ TEST(PytorchNotes, NamesThePrefixOfAWrapper) {
 }
 
 TEST(PytorchNotes, OtherNamesHaveNone) {
-  const Net net;
+  const NotedNet net;
   for (const char* name : {"", ".", "head.weight", "block.full.scale", "blocks.fc.bias", "rnn.weight_ih", "weight_great",
                            "rnn.", "block.full.weight_gx", "cell.weight_ih_l0"})
     EXPECT_EQ(note_on_unexpected(net, name), "") << name;
@@ -99,7 +99,7 @@ TEST(PytorchNotes, OtherNamesHaveNone) {
 }
 
 TEST(PytorchNotes, NamesTheOptionThatPyTorchsLayerWasMadeWithout) {
-  const Net net;
+  const NotedNet net;
   for (const char* name : {"block.full.bias", "rnn.bias_ih_l0", "cell.bias_hh", "ln.bias"})
     EXPECT_TRUE(mentions(note_on_missing(net, name), "bias=False")) << name;
 }

@@ -382,7 +382,7 @@ std::map<std::string, Tensor> tensors_of(const Module& net) {
   return tensors;
 }
 
-void expect_same(const Module& a, const Module& b) {
+void expect_same_weights(const Module& a, const Module& b) {
   const std::map<std::string, Tensor> x = tensors_of(a), y = tensors_of(b);
   for (const auto& [name, tensor] : x) EXPECT_TRUE(bit_equal(tensor, y.at(name))) << name;
 }
@@ -404,7 +404,7 @@ TEST(PytorchWeights, FilesOfThisLibraryHaveItsLayouts) {
   for (const char* file : {"state", "weights"}) {
     Square loaded;
     EXPECT_TRUE(load_weights(loaded, folder.file(file)).complete()) << file;
-    expect_same(net, loaded);
+    expect_same_weights(net, loaded);
     expect_near(loaded.fc.weight, File::values_of(net.fc.weight));
   }
   // The tape has what its graph reads, and no more.

@@ -173,7 +173,7 @@ TEST(AtomicWrite, NamesMayBeAsLongAsTheSystemAllows) {
 
 // ---- faults at each call of the system ----
 
-constexpr std::size_t kSize = 1'000'000;
+constexpr std::size_t kWrittenSize = 1'000'000;
 
 struct Hook {
   explicit Hook(FileCallHook hook) { set_file_call_hook(std::move(hook)); }
@@ -182,7 +182,7 @@ struct Hook {
 
 TEST(AtomicWrite, EveryFailingCallLeavesTheOldFileOrTheNewOne) {
   const TemporaryFolder folder;
-  const std::string made(kSize, 'n');
+  const std::string made(kWrittenSize, 'n');
   int k = 0;
   for (bool failed = true; failed && k < 30; ++k) {
     write_all(folder.file("f"), "old");
@@ -230,7 +230,7 @@ bool is_killed_at(int k, const std::function<void()>& write) {
 
 TEST(AtomicWrite, TheNextWriteRemovesWhatAKilledWriterLeft) {
   const TemporaryFolder folder;
-  const std::string made(kSize, 'n');
+  const std::string made(kWrittenSize, 'n');
   std::size_t most_names = 0;
   int k = 0;
   for (bool killed = true; killed && k < 30; ++k) {
@@ -249,7 +249,7 @@ TEST(AtomicWrite, TheNextWriteRemovesWhatAKilledWriterLeft) {
 
 TEST(AtomicWrite, KeepsTheFilesOfLivingWritersAndOfOtherTargets) {
   const TemporaryFolder folder;
-  EXPECT_TRUE(is_killed_at(2, [&] { write_file(folder.file("g"), std::string(kSize, 'x')); }));
+  EXPECT_TRUE(is_killed_at(2, [&] { write_file(folder.file("g"), std::string(kWrittenSize, 'x')); }));
   AtomicWriter living(folder.file("f"));
   living.write("living");
   write_file(folder.file("f"), "other");

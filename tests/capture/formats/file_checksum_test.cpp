@@ -12,7 +12,7 @@
 namespace tapedeck {
 namespace {
 
-std::string sum_of(const std::string& text) {
+std::string checksum_text_of(const std::string& text) {
   return checksum_text(checksum({reinterpret_cast<const unsigned char*>(text.data()), text.size()}));
 }
 
@@ -23,7 +23,7 @@ TEST(FileChecksum, IsThatOfAllBytes) {
     std::string text(size, 'a');
     for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 + i / 251);
     std::ofstream(path, std::ios::binary) << text;
-    EXPECT_EQ(file_checksum(path), sum_of(text)) << size << " bytes";
+    EXPECT_EQ(file_checksum(path), checksum_text_of(text)) << size << " bytes";
   }
   EXPECT_THROW(file_checksum(folder.file("missing")), FileError);
 }

@@ -17,15 +17,15 @@
 namespace tapedeck {
 namespace {
 
-std::string read_range(const ByteSource& file, std::uint64_t at, std::size_t size) {
+std::string read_file_range(const ByteSource& file, std::uint64_t at, std::size_t size) {
   std::string text(size, '\0');
   file.read(at, {reinterpret_cast<unsigned char*>(text.data()), size});
   return text;
 }
 
-struct Hook {
-  explicit Hook(FileCallHook hook) { set_file_call_hook(std::move(hook)); }
-  ~Hook() { set_file_call_hook({}); }
+struct InputHook {
+  explicit InputHook(FileCallHook hook) { set_file_call_hook(std::move(hook)); }
+  ~InputHook() { set_file_call_hook({}); }
 };
 
 TEST(InputFile, ReadsRanges) {
@@ -33,9 +33,9 @@ TEST(InputFile, ReadsRanges) {
   write_all(folder.file("f"), "0123456789");
   const InputFile file(folder.file("f"));
   EXPECT_EQ(file.size(), 10u);
-  EXPECT_EQ(read_range(file, 0, 10), "0123456789");
-  EXPECT_EQ(read_range(file, 3, 4), "3456");
-  EXPECT_EQ(read_range(file, 10, 0), "");
+  EXPECT_EQ(read_file_range(file, 0, 10), "0123456789");
+  EXPECT_EQ(read_file_range(file, 3, 4), "3456");
+  EXPECT_EQ(read_file_range(file, 10, 0), "");
   EXPECT_EQ(checksum(file, 2, 5), checksum(MemorySource({reinterpret_cast<const unsigned char*>("23456"), 5}, "m"), 0, 5));
 }
 
@@ -55,8 +55,8 @@ TEST(InputFile, NoticesTruncationAndChange) {
   write_all(path, std::string(100'000, 'x'));
   const InputFile file(path);
   ASSERT_EQ(::truncate(path.c_str(), 50'000), 0);
-  EXPECT_EQ(read_range(file, 0, 50'000), std::string(50'000, 'x'));
-  EXPECT_EQ(message_of<FileError>([&] { read_range(file, 40'000, 20'000); }),
+  EXPECT_EQ(read_file_range(file, 0, 50'000), std::string(50'000, 'x'));
+  EXPECT_EQ(message_of<FileError>([&] { read_file_range(file, 40'000, 20'000); }),
             path + ": cannot read: it was cut off to 50000 bytes while it was read");
   EXPECT_EQ(message_of<FileError>([&] { file.check_unchanged(); }), path + ": cannot read: it was changed while it was read");
 }
@@ -87,7 +87,7 @@ TEST(InputFile, ReportsThatAFileCannotBeOpened) {
   const TemporaryFolder folder;
   const std::string path = folder.file("f");
   write_all(path, "text");
-  const Hook hook([](FileCall call) { return call == FileCall::open ? EMFILE : 0; });
+  const InputHook hook([](FileCall call) { return call == FileCall::open ? EMFILE : 0; });
   const std::string reason = path + ": cannot read: Too many open files";
   EXPECT_EQ(message_of<FileError>([&] { InputFile file(path); }), reason);
   EXPECT_EQ(message_of<FileError>([&] { read_text_file(path); }), reason);
@@ -98,9 +98,10 @@ TEST(InputFile, ReportsErrorsOfTheSystemAndTriesAgainWhenInterrupted) {
   write_all(folder.file("f"), "text");
   const InputFile file(folder.file("f"));
   int calls = 0;
-  const Hook hook([&](FileCall) { return ++calls == 1 ? EINTR : calls == 3 ? EIO : 0; });
-  EXPECT_EQ(read_range(file, 0, 4), "text");
-  EXPECT_EQ(message_of<FileError>([&] { read_range(file, 0, 4); }), folder.file("f") + ": cannot read: Input/output error");
+  const InputHook hook([&](FileCall) { return ++calls == 1 ? EINTR : calls == 3 ? EIO : 0; });
+  EXPECT_EQ(read_file_range(file, 0, 4), "text");
+  EXPECT_EQ(message_of<FileError>([&] { read_file_range(file, 0, 4); }),
+            folder.file("f") + ": cannot read: Input/output error");
 }
 
 TEST(TextFile, ReadsFilesAndPipes) {
@@ -122,11 +123,11 @@ TEST(TextFile, ReportsErrorsOfTheSystemAndTriesAgainWhenInterrupted) {
   write_all(path, "text");
   int reads = 0;
   {
-    const Hook hook([&](FileCall call) { return call == FileCall::read && ++reads == 1 ? EINTR : 0; });
+    const InputHook hook([&](FileCall call) { return call == FileCall::read && ++reads == 1 ? EINTR : 0; });
     EXPECT_EQ(read_text_file(path), "text");
     EXPECT_EQ(reads, 3) << "interrupted, the text, its end";
   }
-  const Hook hook([](FileCall call) { return call == FileCall::read ? EIO : 0; });
+  const InputHook hook([](FileCall call) { return call == FileCall::read ? EIO : 0; });
   EXPECT_EQ(message_of<FileError>([&] { read_text_file(path); }), path + ": cannot read: Input/output error");
   EXPECT_EQ(message_of<FileError>([] { read_text_from(-1, "nothing"); }), "nothing: cannot read: Bad file descriptor");
 }
@@ -138,7 +139,7 @@ TEST(TextFile, MayGrowOrShrinkWhileItIsRead) {
   for (const std::string& now : {std::string(300'000, 'n'), std::string("short"), std::string()}) {
     write_all(path, std::string(1000, 'o'));
     int reads = 0;
-    const Hook hook([&](FileCall call) {
+    const InputHook hook([&](FileCall call) {
       if (call == FileCall::read && ++reads == 1) write_all(path, now);
       return 0;
     });

@@ -66,14 +66,14 @@ TEST(Npy, StridedTensorsAreStoredInCOrder) {
   EXPECT_EQ(load_npy(folder.file("x.npy")).to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
-struct Bad {
+struct BadNpy {
   const char* header;
   std::size_t data;
   const char* reason;
 };
 
 TEST(Npy, RefusesBadHeaders) {
-  const Bad cases[] = {
+  const BadNpy cases[] = {
       {"", 0, "'{' should be here"},
       {"{", 0, "a string should be here"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)", 4, "'}' should be here"},
@@ -95,7 +95,7 @@ TEST(Npy, RefusesBadHeaders) {
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 9,
        "not a readable .npy file: f32[2] takes 8 bytes, 9 follow the header"},
   };
-  for (const Bad& bad : cases) {
+  for (const BadNpy& bad : cases) {
     const std::string message = message_of<FileError>([&] { parsed(npy(1, bad.header, std::string(bad.data, '\0'))); });
     EXPECT_EQ(message.rfind("dir/x.npy: ", 0), 0u) << message;
     EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.header << "\n  gives  " << message;

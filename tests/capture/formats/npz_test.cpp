@@ -87,13 +87,13 @@ std::string zip_of(const std::vector<Entry>& entries) {
 }
 
 // The message with which the archive is refused; "" if it is read.
-std::string fault(const std::string& bytes) {
+std::string npz_fault(const std::string& bytes) {
   const TemporaryFolder folder;
   write_all(folder.file("a.npz"), bytes);
   return testing::message_or_none<FileError>([&] { load_npz(folder.file("a.npz")); });
 }
 
-void expect_fault(const std::string& bytes, const std::string& part) { EXPECT_MENTIONS(fault(bytes), part); }
+void expect_fault(const std::string& bytes, const std::string& part) { EXPECT_MENTIONS(npz_fault(bytes), part); }
 
 TEST(Npz, ReadsStoredArrays) {
   const TemporaryFolder folder;
@@ -164,7 +164,7 @@ TEST(Npz, ReadsCompressedArrays) {
 TEST(Npz, RefusesCompressedBytesThatDoNotGiveWhatIsClaimed) {
   const Entry first = {"first.npy", npy_of("\1")}, good = compressed("x.npy", npy_of(std::string(50, '\7')));
   const std::string place = "a.npz: \"x.npy\" at byte " + std::to_string(30 + first.name.size() + first.data.size()) + ": ";
-  ASSERT_EQ(fault(zip_of({first, good})), "");
+  ASSERT_EQ(npz_fault(zip_of({first, good})), "");
   const auto refused = [&](const std::function<void(Entry&)>& change, const std::string& part) {
     Entry bad = good;
     change(bad);
@@ -191,7 +191,7 @@ TEST(Npz, RefusesCompressedBytesThatDoNotGiveWhatIsClaimed) {
 // A small archive that claims much costs little.
 TEST(Npz, MemoryIsBoundedByWhatDeflateCanGive) {
   Entry bomb = compressed("x.npy", npy_of(std::string(1 << 20, '\0')));
-  ASSERT_EQ(fault(zip_of({bomb})), "");
+  ASSERT_EQ(npz_fault(zip_of({bomb})), "");
   bomb.size = 1032 * bomb.packed.size() + 1;
   expect_fault(zip_of({bomb}), "\"x.npy\" at byte 0 claims " + std::to_string(bomb.size) + " bytes, more than its " +
                                    std::to_string(bomb.packed.size()) + " compressed bytes can give");
@@ -209,7 +209,7 @@ TEST(Npz, MemoryIsBoundedByWhatDeflateCanGive) {
   std::string shared = twice;
   const std::size_t second = shared.rfind("PK\1\2");
   shared.replace(second + 42, 4, little(0, 4));
-  ASSERT_EQ(fault(twice), "");
+  ASSERT_EQ(npz_fault(twice), "");
   expect_fault(shared, "\"y.npy\" at byte 0 overlaps \"x.npy\" at byte 0");
 }
 

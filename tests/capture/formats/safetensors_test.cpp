@@ -21,7 +21,7 @@ std::string container(const std::string& header, const std::string& data) {
   return file + header + data;
 }
 
-Bytes bytes_of(const std::string& s) { return {reinterpret_cast<const unsigned char*>(s.data()), s.size()}; }
+Bytes bytes_of_text(const std::string& s) { return {reinterpret_cast<const unsigned char*>(s.data()), s.size()}; }
 
 TEST(Safetensors, ReadsAFileWrittenByHand) {
   const std::string header =
@@ -37,7 +37,7 @@ TEST(Safetensors, ReadsAFileWrittenByHand) {
   EXPECT_EQ(tensors.at("none").type(), (Type{DType::f64, {3, 0}}));
 
   const std::string whole = read_all(folder.file("w"));
-  const Safetensors parsed = read_safetensors(MemorySource(bytes_of(whole), "w"));
+  const Safetensors parsed = read_safetensors(MemorySource(bytes_of_text(whole), "w"));
   EXPECT_EQ(parsed.metadata.at("k"), "v \xc3\xa9");
   EXPECT_EQ(parsed.tensors[0].name, "a");  // in the order of the data, not of the header
 }
@@ -87,14 +87,14 @@ TEST(Safetensors, RefusesToWriteWhatNobodyCouldRead) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-struct Bad {
+struct BadSafetensors {
   const char* header;
   std::size_t data;
   const char* reason;
 };
 
 TEST(Safetensors, RefusesBadHeaders) {
-  const Bad cases[] = {
+  const BadSafetensors cases[] = {
       {R"([])", 0, "does not start with '{'"},
       {R"( {})", 0, "does not start with '{'"},
       {R"({)", 0, "not JSON at byte"},
@@ -141,9 +141,9 @@ TEST(Safetensors, RefusesBadHeaders) {
       {R"({"__metadata__":{"a":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}})", 0, "nested deeper than 16"},
       {"{\"a\xff\":{}}", 0, "not JSON at byte"},
   };
-  for (const Bad& bad : cases) {
+  for (const BadSafetensors& bad : cases) {
     const std::string file = container(bad.header, std::string(bad.data, '\0'));
-    const std::string message = message_of<FileError>([&] { read_safetensors(MemorySource(bytes_of(file), "dir/w.st")); });
+    const std::string message = message_of<FileError>([&] { read_safetensors(MemorySource(bytes_of_text(file), "dir/w.st")); });
     EXPECT_EQ(message.rfind("dir/w.st: ", 0), 0u) << message;
     EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.header << "\n  gives  " << message;
   }
@@ -151,17 +151,17 @@ TEST(Safetensors, RefusesBadHeaders) {
 
 TEST(Safetensors, RefusesBadLengths) {
   const std::string whole = container(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", std::string(4, '\0'));
-  EXPECT_EQ(read_safetensors(MemorySource(bytes_of(whole), "f")).tensors.size(), 1u);
+  EXPECT_EQ(read_safetensors(MemorySource(bytes_of_text(whole), "f")).tensors.size(), 1u);
   for (std::size_t n = 0; n < whole.size(); ++n)
-    EXPECT_THROW(read_safetensors(MemorySource(bytes_of(whole.substr(0, n)), "f")), FileError) << n << " bytes";
+    EXPECT_THROW(read_safetensors(MemorySource(bytes_of_text(whole.substr(0, n)), "f")), FileError) << n << " bytes";
   for (int bit = 0; bit < 64; ++bit) {
     std::string bent = whole;
     bent[bit / 8] = static_cast<char>(bent[bit / 8] ^ (1 << bit % 8));
-    EXPECT_THROW(read_safetensors(MemorySource(bytes_of(bent), "f")), FileError) << "length bit " << bit;
+    EXPECT_THROW(read_safetensors(MemorySource(bytes_of_text(bent), "f")), FileError) << "length bit " << bit;
   }
   const std::string huge =
       container("{", "").replace(0, 8, std::string("\1\xe1\xf5\5\0\0\0\0", 8));  // a header length of 100,000,001
-  EXPECT_NE(message_of<FileError>([&] { read_safetensors(MemorySource(bytes_of(huge), "f")); }).find("too large"),
+  EXPECT_NE(message_of<FileError>([&] { read_safetensors(MemorySource(bytes_of_text(huge), "f")); }).find("too large"),
             std::string::npos);
 }
 

@@ -66,7 +66,7 @@ std::string annotate(const std::string& what) {
 }
 
 // The spaces before notes are the printer's business.
-std::string laid_out(const std::string& text) { return print(parse(text)); }
+std::string laid_out_graph(const std::string& text) { return print(parse(text)); }
 
 TEST(ImportSimrd, AStepByHand) {
   const std::string trace = annotate("START") + constant("w", 100) + copy("COPY", "w2", "w") + release("w") +  //
@@ -84,7 +84,7 @@ TEST(ImportSimrd, AStepByHand) {
                             release("h") + release("a") + release("x") + release("xv") +                       //
                             mutate("add_", {"w2", "g"}, {0}, 7000) + release("g");
   const ImportedTrace imported = import_simrd(trace, "logs/step.log.gz", ImportedResults::returned);
-  EXPECT_EQ(print(imported.graph), laid_out(R"(graph step(%x: u8[40], %t: u8[8]) state(%w: u8[100]) {
+  EXPECT_EQ(print(imported.graph), laid_out_graph(R"(graph step(%x: u8[40], %t: u8[8]) state(%w: u8[100]) {
   %h: u8[400] = opaque(%w, %x) {us=6.25}           [path="conv"]
   %h.1: u8[400] = opaque(%h) {us=2.0}              [path="relu_"]
   %a: u8[10], %b: u8[20] = opaque(%h.1, %t) {us=3.0} [path="split"]
@@ -105,7 +105,7 @@ TEST(ImportSimrd, AStepByHand) {
 
 TEST(ImportSimrd, ResultsThatAreHeldAreReadByALastNode) {
   const std::string trace = constant("x", 8) + call("f", {"x"}, {{"y", 4}}, 1000) + call("g", {"x"}, {{"end", 4}}, 1000);
-  EXPECT_EQ(print(import_simrd(trace, "t").graph), laid_out(R"(graph t(%x: u8[8]) {
+  EXPECT_EQ(print(import_simrd(trace, "t").graph), laid_out_graph(R"(graph t(%x: u8[8]) {
   %y: u8[4] = opaque(%x) {us=1.0}           [path="f"]
   %end: u8[4] = opaque(%x) {us=1.0}         [path="g"]
   %end.1: u8[0] = opaque(%y, %end) {us=0.0}
@@ -290,7 +290,7 @@ TEST(ImportSimrd, RandomTracesComputeWhatTheProgramDid) {
 
 // ---- faults ----
 
-std::string message_of(const std::string& text) {
+std::string message_of_log(const std::string& text) {
   return testing::message_or_none<ParseError>([&] { import_simrd(text, "t.log"); });
 }
 
@@ -341,7 +341,7 @@ TEST(ImportSimrd, EveryFaultIsSaidWithItsLine) {
        "\"ARGS\" holds 1 and not a string"},
       {x + "{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"x\",\"ALIAS\":\"-1\"}", "ALIAS stands behind no result of a CALL"},
   };
-  for (const auto& f : faults) EXPECT_MENTIONS(message_of(f.text), f.message);
+  for (const auto& f : faults) EXPECT_MENTIONS(message_of_log(f.text), f.message);
 }
 
 TEST(ImportSimrd, NamesThatAreEmptyAndSizesThatAddUpToTooMuch) {
@@ -351,30 +351,30 @@ TEST(ImportSimrd, NamesThatAreEmptyAndSizesThatAddUpToTooMuch) {
   EXPECT_EQ(print(parse(print(g))), print(g));
   std::string text;
   for (int i = 0; i < (1 << 14) + 1; ++i) text += constant(std::to_string(i), std::int64_t{1} << 46);
-  EXPECT_EQ(message_of(text), "t.log:32769: error: all values up to here hold more than 2^60 bytes");
+  EXPECT_EQ(message_of_log(text), "t.log:32769: error: all values up to here hold more than 2^60 bytes");
 }
 
 // A trace that is cut off anywhere is read up to a whole line, or refused; nothing else.
 TEST(ImportSimrd, CutOffAnywhere) {
   const std::string trace = constant("x", 8) + call("f", {"x"}, {{"y", 4}}, 1) + mutate("g_", {"y"}, {0}, 1) + release("x");
   int refused = 0;
-  for (std::size_t n = 0; n <= trace.size(); ++n) refused += message_of(trace.substr(0, n)).empty() ? 0 : 1;
+  for (std::size_t n = 0; n <= trace.size(); ++n) refused += message_of_log(trace.substr(0, n)).empty() ? 0 : 1;
   EXPECT_GT(refused, static_cast<int>(trace.size()) - 20);
-  EXPECT_EQ(message_of(trace), "");
-  EXPECT_EQ(message_of(""), "t.log:0: error: the trace calls no op");
+  EXPECT_EQ(message_of_log(trace), "");
+  EXPECT_EQ(message_of_log(""), "t.log:0: error: the trace calls no op");
 }
 
 // ---- published traces ----
 
-struct Published {
+struct PublishedLog {
   const char* file;
   std::int64_t peak_mb, constant_mb;  // as simrd's simulator reports them
   std::int64_t nodes;
 };
-class SimrdTraces : public ::testing::TestWithParam<Published> {};
+class SimrdTraces : public ::testing::TestWithParam<PublishedLog> {};
 
 TEST_P(SimrdTraces, HeldPeakAndNodesAreThePublishedOnes) {
-  const Published& known = GetParam();
+  const PublishedLog& known = GetParam();
   const std::filesystem::path path = std::filesystem::path(TAPEDECK_SHARED_DIR) / "data" / "simrd" / known.file;
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no trace at " << path;
   const ImportedTrace t = import_simrd(unpacked_text(read_text_file(path.string()), path.string()), path.string());
@@ -387,9 +387,9 @@ TEST_P(SimrdTraces, HeldPeakAndNodesAreThePublishedOnes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SimrdTraces,
-                         ::testing::Values(Published{"resnet32_b56.log.gz", 10061, 36, 270},
-                                           Published{"unet_b6.log.gz", 8416, 93, 201},
-                                           Published{"transformer_b10.log.gz", 9864, 263, 1310}),
+                         ::testing::Values(PublishedLog{"resnet32_b56.log.gz", 10061, 36, 270},
+                                           PublishedLog{"unet_b6.log.gz", 8416, 93, 201},
+                                           PublishedLog{"transformer_b10.log.gz", 9864, 263, 1310}),
                          [](const auto& info) {
                            const std::string file = info.param.file;
                            return file.substr(0, file.find('.'));

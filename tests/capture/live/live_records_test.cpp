@@ -7,7 +7,7 @@
 namespace tapedeck::live {
 namespace {
 
-OpRecord some_op() {
+OpRecord some_record() {
   OpRecord r;
   r.index = 7, r.time_ns = 8, r.live = 1000, r.bytes = 96, r.op = 3, r.path = 2, r.file = 1, r.line = 12, r.thread = 1;
   r.phase = Phase::backward;
@@ -21,7 +21,7 @@ OpRecord some_op() {
 Bytes one_of_each() {
   Bytes bytes;
   append(TextRecord{3, "matmul"}, &bytes);
-  append(some_op(), &bytes);
+  append(some_record(), &bytes);
   append(StepRecord{8, 9, 10, 11}, &bytes);
   append(DroppedRecord{4, 99}, &bytes);
   append(ReplayRecord{8, 9, 10, 11, 3, 12}, &bytes);

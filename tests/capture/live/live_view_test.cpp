@@ -11,9 +11,9 @@
 namespace tapedeck::live {
 namespace {
 
-std::ptrdiff_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+std::ptrdiff_t count_lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
-struct Net : Module {
+struct LiveNet : Module {
   Linear first{*this, "first", 16, 32}, second{*this, "second", 32, 4};
   Dropout drop{*this, "drop", 0.2};
   Tensor operator()(const Tensor& x) { return second(drop(relu(first(x)))); }
@@ -31,7 +31,7 @@ TEST(LiveChild, DISABLED_Train) {
   std::string bits;
   const auto train = [&](std::string* losses) {
     use_random_stream(3);
-    Net net;
+    LiveNet net;
     AdamW optimizer(net.parameters(), {.lr = 0.01});
     const auto loss_of = [&](const std::vector<Tensor>& in) {
       if (mode == "inference") {
@@ -236,12 +236,12 @@ TEST_F(LiveViewTest, EndsWithOneWarningWhereNothingCanBeWritten) {
   const std::string without = bits_of(settings(200), false);
   EXPECT_EQ(bits_of(settings(200, "small files"), true), without);
   EXPECT_EQ(warnings().find("warning: the live view ends: "), 0u) << warnings();
-  EXPECT_EQ(lines_of(warnings()), 1);
+  EXPECT_EQ(count_lines(warnings()), 1);
   std::map<std::string, std::string> nowhere = settings(30);
   nowhere["TAPEDECK_VIEW"] = "/proc/nowhere";
   EXPECT_EQ(bits_of(nowhere, true).size(), 30 * sizeof(float));
   EXPECT_EQ(warnings().find("warning: no live view: /proc/nowhere"), 0u) << warnings();
-  EXPECT_EQ(lines_of(warnings()), 1);
+  EXPECT_EQ(count_lines(warnings()), 1);
 }
 
 #ifndef __SANITIZE_THREAD__  // which allows no thread in the child of a program with threads

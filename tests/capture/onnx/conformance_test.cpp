@@ -95,7 +95,7 @@ std::string run_test(const fs::path& folder) {
   return error;
 }
 
-class Conformance : public testing::TestWithParam<const char*> {};
+class Conformance : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Conformance, EveryTestPassesOrIsInTheTable) {
   if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
@@ -123,7 +123,7 @@ TEST_P(Conformance, EveryTestPassesOrIsInTheTable) {
   std::printf("%s: %d pass, %d are in the table, %d are of ops that Tapedeck lacks\n", GetParam(), passed, listed, lacks_op);
 }
 
-INSTANTIATE_TEST_SUITE_P(Onnx, Conformance, testing::Values("node", "simple"),
+INSTANTIATE_TEST_SUITE_P(Onnx, Conformance, ::testing::Values("node", "simple"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

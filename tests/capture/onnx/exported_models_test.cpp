@@ -19,7 +19,7 @@ std::vector<std::string> model_names() {
   return names;
 }
 
-class ExportedModel : public testing::TestWithParam<std::string> {
+class ExportedModel : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
@@ -109,7 +109,7 @@ TEST(OnnxClassifiers, HaveTheLossOfTheirProbabilities) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Onnx, ExportedModel, testing::ValuesIn(model_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Onnx, ExportedModel, ::testing::ValuesIn(model_names()), [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace tapedeck

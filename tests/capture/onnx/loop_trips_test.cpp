@@ -10,11 +10,11 @@
 namespace tapedeck {
 namespace {
 
-constexpr int kBool = 9, kInt64 = 7;
+constexpr int kTripBool = 9, kTripInt64 = 7;
 constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
 
 std::string whole(const std::string& name, std::int64_t value) {
-  return wire::tensor(name, {}, kInt64, {reinterpret_cast<const char*>(&value), 8});
+  return wire::tensor(name, {}, kTripInt64, {reinterpret_cast<const char*>(&value), 8});
 }
 
 // while (n < limit) { x = x + x; n = n + step; } from n = start, with each x stacked. `condition` is the node that gives
@@ -26,19 +26,19 @@ struct Loop {
 
   std::string bytes() const {
     wire::GraphText body;
-    body.inputs = {wire::value("i", {}, kInt64), wire::value("c", {}, kBool), wire::value("n", {}, kInt64),
+    body.inputs = {wire::value("i", {}, kTripInt64), wire::value("c", {}, kTripBool), wire::value("n", {}, kTripInt64),
                    wire::value("x", {2})};
     body.nodes = {wire::node({"Add", {"n", "step"}, {"n2"}}), wire::node(condition), wire::node({"Add", {"x", "x"}, {"x2"}}),
                   wire::node({"Identity", {"x2"}, {"each"}})};
-    body.outputs = {wire::value("more", {}, kBool), wire::value("n2", {}, kInt64), wire::value("x2", {2})};
+    body.outputs = {wire::value("more", {}, kTripBool), wire::value("n2", {}, kTripInt64), wire::value("x2", {2})};
     if (stacks) body.outputs.push_back(wire::value("each", {2}));
     std::vector<std::string> results = {"n_end", "x_end"},
-                             outputs = {wire::value("n_end", {}, kInt64), wire::value("x_end", {2})};
+                             outputs = {wire::value("n_end", {}, kTripInt64), wire::value("x_end", {2})};
     if (stacks) results.emplace_back("all"), outputs.push_back(wire::value("all", {}));
     const wire::GraphText outer = {
         {wire::node({"Less", {"start", "limit"}, {"begins"}}),
          wire::node({"Loop", {"most", "begins", "start", "x0"}, results, {wire::graph_in("body", wire::graph(body))}})},
-        {wire::value("x0", {2}), wire::value("data", {}, kInt64)},
+        {wire::value("x0", {2}), wire::value("data", {}, kTripInt64)},
         outputs,
         {whole("start", start), whole("step", step), whole("limit", limit), whole("most", most)}};
     return wire::model(wire::graph(outer));

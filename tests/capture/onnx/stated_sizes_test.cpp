@@ -12,7 +12,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr int kBool = 9, kInt64 = 7;
+constexpr int kOnnxBool = 9, kOnnxInt64 = 7;
 
 class OnnxStatedSizes : public ::testing::Test {
  protected:
@@ -37,19 +37,19 @@ Tensor some() { return from_bytes({DType::f32, {2, 3}}, kSome.data()); }
 
 TEST_F(OnnxStatedSizes, NonZeroTakesTheSizeOfItsType) {
   const wire::GraphText of_output = {
-      {wire::node({"NonZero", {"x"}, {"y"}})}, {wire::value("x", {2, 3})}, {wire::value("y", {2, 3}, kInt64)}};
+      {wire::node({"NonZero", {"x"}, {"y"}})}, {wire::value("x", {2, 3})}, {wire::value("y", {2, 3}, kOnnxInt64)}};
   EXPECT_EQ(numbers(run(import(of_output), {some()})), (std::vector<double>{0, 1, 1, 1, 0, 1}));
   const wire::GraphText between = {{wire::node({"NonZero", {"x"}, {"p"}}), wire::node({"Transpose", {"p"}, {"y"}})},
                                    {wire::value("x", {2, 3})},
                                    {wire::value("y", {})},
                                    {},
-                                   {wire::value("p", {2, 3}, kInt64)}};
+                                   {wire::value("p", {2, 3}, kOnnxInt64)}};
   EXPECT_EQ(numbers(run(import(between), {some()})), (std::vector<double>{0, 1, 1, 0, 1, 1}));
 }
 
 TEST_F(OnnxStatedSizes, ARunThatFindsAnotherNumberFails) {
   const TapeFile file =
-      import({{wire::node({"NonZero", {"x"}, {"y"}})}, {wire::value("x", {2, 3})}, {wire::value("y", {2, 4}, kInt64)}});
+      import({{wire::node({"NonZero", {"x"}, {"y"}})}, {wire::value("x", {2, 3})}, {wire::value("y", {2, 4}, kOnnxInt64)}});
   EXPECT_THROW(run(file, {some()}), Error);
 }
 
@@ -63,14 +63,14 @@ TEST_F(OnnxStatedSizes, SizesThatAreNotStatedAreErrors) {
     return {};
   };
   for (const std::string& type :
-       {wire::value("y", {}, kInt64), wire::value("y", {2, -1}, kInt64), wire::value("y", {6}, kInt64)})
+       {wire::value("y", {}, kOnnxInt64), wire::value("y", {2, -1}, kOnnxInt64), wire::value("y", {6}, kOnnxInt64)})
     EXPECT_NE(fault(type).find("known only when the model runs"), std::string::npos) << fault(type);
-  EXPECT_NE(fault(wire::value("y", {2, 7}, kInt64)), "") << "there are six elements";
+  EXPECT_NE(fault(wire::value("y", {2, 7}, kOnnxInt64)), "") << "there are six elements";
 }
 
 TEST_F(OnnxStatedSizes, CompressTakesSlicesAlongAnAxis) {
   const TapeFile file = import({{wire::node({"Compress", {"x", "c"}, {"y"}, {wire::integer("axis", 1)}})},
-                                {wire::value("x", {2, 3}), wire::value("c", {3}, kBool)},
+                                {wire::value("x", {2, 3}), wire::value("c", {3}, kOnnxBool)},
                                 {wire::value("y", {2, 2})}});
   const std::array<bool, 3> condition = {false, true, true};
   EXPECT_EQ(numbers(run(file, {some(), from_bytes({DType::boolean, {3}}, condition.data())})),
@@ -80,7 +80,7 @@ TEST_F(OnnxStatedSizes, CompressTakesSlicesAlongAnAxis) {
 // The condition may be shorter than the axis, and without an axis the operand is flat.
 TEST_F(OnnxStatedSizes, CompressTakesElementsOfTheFlatOperand) {
   const TapeFile file = import({{wire::node({"Compress", {"x", "c"}, {"y"}})},
-                                {wire::value("x", {2, 3}), wire::value("c", {5}, kBool)},
+                                {wire::value("x", {2, 3}), wire::value("c", {5}, kOnnxBool)},
                                 {wire::value("y", {3})}});
   const std::array<bool, 5> condition = {true, true, false, false, true};
   EXPECT_EQ(numbers(run(file, {some(), from_bytes({DType::boolean, {5}}, condition.data())})), (std::vector<double>{0, 2, 5}));

@@ -52,7 +52,7 @@ void expect_notes_kept(const Graph& before, const Graph& after) {
   }
 }
 
-class PassesOnRandomPrograms : public testing::TestWithParam<int> {};
+class PassesOnRandomPrograms : public ::testing::TestWithParam<int> {};
 
 TEST_P(PassesOnRandomPrograms, EveryPassKeepsEveryBit) {
   const std::uint64_t seed = first_seed() + static_cast<std::uint64_t>(GetParam());
@@ -159,7 +159,7 @@ TEST_P(PassesOnRandomPrograms, PlacedNodesFindTheirOperandsThere) {
   expect_same_run(graph, placed, seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, PassesOnRandomPrograms, testing::Range(0, test::seeds(80)));
+INSTANTIATE_TEST_SUITE_P(Seeds, PassesOnRandomPrograms, ::testing::Range(0, test::seeds(80)));
 
 // ---- the identities of the algebra pass, one by one ----
 

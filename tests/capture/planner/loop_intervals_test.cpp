@@ -13,10 +13,10 @@
 namespace tapedeck::testing {
 namespace {
 
-constexpr std::int64_t kPasses = 64, kWidth = 1024;
+constexpr std::int64_t kLoopPasses = 64, kLoopWidth = 1024;
 
 // A scan of 64 passes over a state of 4 KiB, with its backward.
-Recorded recurrence(std::int64_t checkpoint_every, std::int64_t passes = kPasses) {
+Recorded recurrence(std::int64_t checkpoint_every, std::int64_t passes = kLoopPasses) {
   const auto program = [=](const Tensors& in) {
     LoopOptions options;
     options.checkpoint_every = checkpoint_every;
@@ -27,12 +27,12 @@ Recorded recurrence(std::int64_t checkpoint_every, std::int64_t passes = kPasses
     return results;
   };
   std::vector<float> start, weights;
-  for (std::int64_t i = 0; i < kWidth; ++i) {
+  for (std::int64_t i = 0; i < kLoopWidth; ++i) {
     start.push_back(static_cast<float>(i % 17) / 16);
     weights.push_back(0.5f + static_cast<float>(i % 5) / 8);
   }
   Recorded r;
-  r.inputs = {leaf(start, {kWidth}), leaf(weights, {kWidth})};
+  r.inputs = {leaf(start, {kLoopWidth}), leaf(weights, {kLoopWidth})};
   r.graph = check_program(program, r.inputs, &r.wanted);
   return r;
 }
@@ -105,11 +105,12 @@ TEST(LoopIntervals, AStoredPlanKeepsTheInterval) {
 TEST(LoopIntervals, ALoopThatEndsBeforeItsBoundWalksBackToo) {
   for (const double passes : {40.0, 1.0}) {
     Recorded r;
-    r.inputs = {leaf(std::vector<float>(kWidth, 0.5f), {kWidth}), leaf(std::vector<float>(kWidth, 0.9f), {kWidth})};
+    r.inputs = {leaf(std::vector<float>(kLoopWidth, 0.5f), {kLoopWidth}),
+                leaf(std::vector<float>(kLoopWidth, 0.9f), {kLoopWidth})};
     r.graph = check_program(
         [passes](const Tensors& in) {
           LoopOptions options;
-          options.max_trips = kPasses;
+          options.max_trips = kLoopPasses;
           const LoopResult loop = while_loop([passes](const Tensors& c) { return less(c[1], passes); },
                                              [&](const Tensors& c) {
                                                return Tensors{tanh(c[0] * in[1]) + in[1], c[1] + 1.0};

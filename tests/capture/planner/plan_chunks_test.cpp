@@ -89,7 +89,7 @@ void expect_chunks(const Plan& plan, std::int64_t cap) {
   EXPECT_TRUE(left.empty());
 }
 
-void expect_sound(const Plan& plan, std::int64_t cap, unsigned seed) {
+void expect_sound_chunks(const Plan& plan, std::int64_t cap, unsigned seed) {
   const std::vector<std::string> violations = check_plan(plan);
   ASSERT_TRUE(violations.empty()) << violations.front() << "\n" << print(plan.graph);
   ASSERT_NO_FATAL_FAILURE(expect_chunks(plan, cap)) << print(plan.graph);
@@ -123,18 +123,18 @@ TEST_P(PlanChunks, AreSoundWhateverTheCap) {
       const std::int64_t cap = random_cap(whole);
       SCOPED_TRACE(cap);
       const Plan plan = make_plan(graph, in_chunks(cap, options));
-      ASSERT_NO_FATAL_FAILURE(expect_sound(plan, cap, seed));
+      ASSERT_NO_FATAL_FAILURE(expect_sound_chunks(plan, cap, seed));
       EXPECT_GE(plan.peak_bytes, plan.lower_bound_bytes);
       expect_same_plan(plan, parse_plan(plan_to_json(plan), plan.graph));
       expect_same_plan(plan, make_plan(graph, in_chunks(cap, options)));
     }
     const std::int64_t cap = random_cap(whole);
     options.budget_percent = 80;
-    ASSERT_NO_FATAL_FAILURE(expect_sound(make_plan(graph, in_chunks(cap, options)), cap, seed));
+    ASSERT_NO_FATAL_FAILURE(expect_sound_chunks(make_plan(graph, in_chunks(cap, options)), cap, seed));
     options.budget_percent = -1;
     options.threads = 3;
     options.parallel_peak = 5;
-    ASSERT_NO_FATAL_FAILURE(expect_sound(make_plan(graph, in_chunks(cap, options)), cap, seed));
+    ASSERT_NO_FATAL_FAILURE(expect_sound_chunks(make_plan(graph, in_chunks(cap, options)), cap, seed));
   }
 }
 

@@ -34,7 +34,7 @@ void expect_equal(const Plan& a, const Plan& b) {
 }
 
 // Budgets from nothing to more than the peak, none, and two of them twice, in random order.
-std::vector<std::int64_t> budgets_of(const PlanSearch& search, unsigned seed) {
+std::vector<std::int64_t> shuffled_budgets_of(const PlanSearch& search, unsigned seed) {
   const std::int64_t floor = search.floor(), peak = search.keep_all_peak();
   std::vector<std::int64_t> budgets = {0, floor - 1, floor, (floor + peak) / 2, (floor + 3 * peak) / 4, peak, peak + 100, -1};
   std::mt19937 random(seed);
@@ -46,12 +46,12 @@ std::vector<std::int64_t> budgets_of(const PlanSearch& search, unsigned seed) {
 
 // Returns the number of plans that recompute.
 int expect_plans_as_alone(const Graph& graph, const PlanOptions& options, unsigned seed) {
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   int recomputing = 0;
   PlanSearch search(graph, options);
   std::map<std::int64_t, Plan> plans;  // some budgets are asked for twice
-  for (const std::int64_t budget : budgets_of(search, seed)) {
-    SCOPED_TRACE(testing::Message() << "budget " << budget);
+  for (const std::int64_t budget : shuffled_budgets_of(search, seed)) {
+    SCOPED_TRACE(::testing::Message() << "budget " << budget);
     if (!plans.count(budget)) plans[budget] = plan_alone(graph, options, budget);
     const Plan& alone = plans[budget];
     expect_equal(search.plan(budget), alone);
@@ -63,22 +63,22 @@ int expect_plans_as_alone(const Graph& graph, const PlanOptions& options, unsign
 }
 
 #ifdef TAPEDECK_SANITIZED
-constexpr unsigned kSeeds = 2;  // this build is several times as slow; the release build runs all seeds
+constexpr unsigned kSearchSeeds = 2;  // this build is several times as slow; the release build runs all seeds
 #else
-constexpr unsigned kSeeds = 8;
+constexpr unsigned kSearchSeeds = 8;
 #endif
 
 TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
   int recomputing = 0;
-  for (unsigned seed = 0; seed < kSeeds; ++seed)
+  for (unsigned seed = 0; seed < kSearchSeeds; ++seed)
     recomputing += expect_plans_as_alone(test::RandomProgram(seed).graph(), {}, seed) +
                    expect_plans_as_alone(test::RandomGraph(seed).make(24), {}, seed);
   PlanOptions options;
-  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+  for (unsigned seed = 0; seed < kSearchSeeds; ++seed) {
     options.alignment = seed % 2 ? 1 : -1;
     recomputing += expect_plans_as_alone(test::there_and_back(seed), options, seed);
   }
-  EXPECT_GT(recomputing, static_cast<int>(3 * kSeeds));
+  EXPECT_GT(recomputing, static_cast<int>(3 * kSearchSeeds));
 }
 
 // A draft is made in a fraction of the time: its plans keep their budgets and all rules, a larger budget costs no more, and its
@@ -86,7 +86,7 @@ TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
 TEST(PlanSearch, ADraftHoldsItsBudgets) {
   int recomputing = 0;
   for (unsigned seed = 0; seed < 40; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     const Graph graph = seed % 2 ? test::there_and_back(seed) : test::RandomProgram(seed).graph();
     PlanSearch draft(graph, {}, SearchEffort::draft);
     const PlanSearch full(graph);
@@ -152,7 +152,7 @@ TEST(PlanSearch, AnswersForTheStrategiesThatAutoAsks) {
     for (const char* name : {"none", "greedy", "search", "regions", "binomial", "echo", "mincut", "mirror", "sqrt"}) {
       const Strategy strategy = strategy_named(name);
       for (const std::int64_t budget : {search.floor(), (search.floor() + search.keep_all_peak()) / 2}) {
-        SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << name << ", budget " << budget);
+        SCOPED_TRACE(::testing::Message() << "seed " << seed << ", " << name << ", budget " << budget);
         expect_equal(search.plan(budget, strategy), plan_alone(graph, {.strategy = strategy}, budget));
       }
     }

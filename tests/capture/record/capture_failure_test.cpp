@@ -19,7 +19,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-struct Stop {};
+struct StopCapture {};
 
 // A training step: forward with a checkpoint region, dropout, running statistics, in-place writes and a host call; backward;
 // an optimizer with moments.
@@ -76,7 +76,7 @@ class Injector : public RecordWatch {
     if (stop_at_ < 0)
       states_.push_back(trainer_.state());
     else if (count_ == stop_at_)
-      throw Stop{};
+      throw StopCapture{};
     ++count_;
   }
   int count() const { return count_; }
@@ -97,7 +97,7 @@ bool stops(RecordWatch* watch, F&& f) {
   try {
     f();
     return false;
-  } catch (const Stop&) {
+  } catch (const StopCapture&) {
     return true;
   }
 }

@@ -17,6 +17,7 @@
 
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,9 +27,8 @@ namespace {
 
 using Floats = std::vector<float>;
 using Tensors = std::vector<Tensor>;
+using testing::floats_of;
 using testing::message_of;
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
 
 Tensor leaf(const Tensor& t, const char* name) {
   Tensor w = t;
@@ -116,7 +116,7 @@ TEST(ConformanceCapture, T47_AFailingTap) {
   EXPECT_MENTIONS(text, "[on_host] no good");
   EXPECT_MENTIONS(text, "conformance_capture_test.cpp:");
   *fail = false;
-  EXPECT_EQ(values(step({tensor({1})})[0]), Floats{2});
+  EXPECT_EQ(floats_of(step({tensor({1})})[0]), Floats{2});
 }
 
 TEST(ConformanceCapture, T47_TapsCannotBeSaved) {
@@ -197,7 +197,7 @@ TEST(ConformanceCapture, T79_ExceptionInside) {
     EXPECT_EQ(e.token, &token);
   }
   fail = false;
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(step({tensor({1})})[0]), Floats{2});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(floats_of(step({tensor({1})})[0]), Floats{2});
 }
 
 TEST(ConformanceCapture, T80_IncompatibleShapes) {
@@ -205,14 +205,14 @@ TEST(ConformanceCapture, T80_IncompatibleShapes) {
   const std::string text = message_of<TypeError>([&] { step({ones({3}), ones({4})}); });
   EXPECT_MENTIONS(text, "[add]");
   EXPECT_MENTIONS(text, "conformance_capture_test.cpp:");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(step({ones({2}), ones({2})})[0]), (Floats{2, 2}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(floats_of(step({ones({2}), ones({2})})[0]), (Floats{2, 2}));
   EXPECT_THROW(step({ones({3}), ones({4})}), TypeError);
-  EXPECT_EQ(values(step({ones({2}), ones({2})})[0]), (Floats{2, 2}));
+  EXPECT_EQ(floats_of(step({ones({2}), ones({2})})[0]), (Floats{2, 2}));
 }
 
 // ---- captures of a part of a step ----
 
-struct Net : Module {
+struct NormNet : Module {
   Linear fc1{*this, "fc1", 4, 8};
   LayerNorm norm{*this, "norm", 8};
   Linear fc2{*this, "fc2", 8, 3};
@@ -221,12 +221,12 @@ struct Net : Module {
 Tensor sample(int i) { return reshape(arange(12, DType::f32), {3, 4}) * (0.05 * (i + 1)) - 0.2; }
 Tensor labels(int i) { return from_vector(std::vector<std::int32_t>{i % 3, (i + 1) % 3, (i + 2) % 3}, {3}); }
 
-using Forward = std::function<Tensor(Net&, const Tensor&)>;
+using Forward = std::function<Tensor(NormNet&, const Tensor&)>;
 
 // The losses and parameters of a few steps. Loss, backward and optimizer are eager; `make` gives the forward pass.
-Tensors train(const std::function<Forward(Net&)>& make) {
+Tensors train_forward(const std::function<Forward(NormNet&)>& make) {
   manual_seed(6);
-  Net net;
+  NormNet net;
   const Forward forward = make(net);
   Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
   Tensors all;
@@ -242,7 +242,7 @@ Tensors train(const std::function<Forward(Net&)>& make) {
   return all;
 }
 
-Tensor whole(Net& net, const Tensor& x) { return net.fc2(gelu(net.norm(net.fc1(x)))); }
+Tensor whole(NormNet& net, const Tensor& x) { return net.fc2(gelu(net.norm(net.fc1(x)))); }
 
 void expect_same(const Tensors& a, const Tensors& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -250,11 +250,11 @@ void expect_same(const Tensors& a, const Tensors& b) {
 }
 
 TEST(ConformanceCapture, T82_CapturedForwardEagerBackward) {
-  const Tensors eager = train([](Net&) -> Forward { return whole; });
+  const Tensors eager = train_forward([](NormNet&) -> Forward { return whole; });
   auto step = std::make_shared<std::unique_ptr<CapturedStep>>();
-  const Tensors mixed = train([step](Net& net) -> Forward {
+  const Tensors mixed = train_forward([step](NormNet& net) -> Forward {
     *step = std::make_unique<CapturedStep>([&net](const Tensors& in) -> Tensors { return {whole(net, in[0])}; });
-    return [step](Net&, const Tensor& x) { return (**step)({x})[0]; };
+    return [step](NormNet&, const Tensor& x) { return (**step)({x})[0]; };
   });
   expect_same(eager, mixed);
   EXPECT_EQ((*step)->recordings(), 2);
@@ -264,11 +264,11 @@ TEST(ConformanceCapture, T82_CapturedForwardEagerBackward) {
 
 // Gradients pass through two captured pieces with eager code between them.
 TEST(ConformanceCapture, T82_CapturedPiecesAroundEagerCode) {
-  const Tensors eager = train([](Net&) -> Forward { return whole; });
-  const Tensors mixed = train([](Net& net) -> Forward {
+  const Tensors eager = train_forward([](NormNet&) -> Forward { return whole; });
+  const Tensors mixed = train_forward([](NormNet& net) -> Forward {
     auto first = std::make_shared<CapturedStep>([&net](const Tensors& in) -> Tensors { return {net.fc1(in[0])}; });
     auto last = std::make_shared<CapturedStep>([&net](const Tensors& in) -> Tensors { return {net.fc2(in[0])}; });
-    return [first, last](Net& n, const Tensor& x) { return (*last)({gelu(n.norm((*first)({x})[0]))})[0]; };
+    return [first, last](NormNet& n, const Tensor& x) { return (*last)({gelu(n.norm((*first)({x})[0]))})[0]; };
   });
   expect_same(eager, mixed);
 }
@@ -277,7 +277,7 @@ TEST(ConformanceCapture, T82_CapturedPiecesAroundEagerCode) {
 TEST(ConformanceCapture, T82_ExcludedStretch) {
   auto run = [](bool captured) {
     manual_seed(6);
-    Net net;
+    NormNet net;
     Sgd optimizer(net.parameters(), {.lr = 0.1});
     auto calls = std::make_shared<int>(0);
     auto body = [&net, &optimizer, calls](const Tensors& in) -> Tensors {
@@ -341,7 +341,7 @@ TEST(ConformanceCapture, T82_OutputCopy) {
   for (int i = 0; i < 4; ++i) {
     const Tensors out = step({tensor({1})});
     add_(out[0], 5);
-    EXPECT_EQ(values(out[1]), Floats{2});
+    EXPECT_EQ(floats_of(out[1]), Floats{2});
   }
 }
 
@@ -388,8 +388,8 @@ TEST(ConformanceCapture, T86_Bind) {
       for (int i = 1; i <= 4; ++i) {
         const Tensor g = tensor({1.f * static_cast<float>(i), 2, -1, 0.5f});
         step({g});
-        const Floats x = values(a.detach()), y = values(b.detach()), h = values(g), da = values(a.grad()),
-                     db = values(b.grad());
+        const Floats x = floats_of(a.detach()), y = floats_of(b.detach()), h = floats_of(g), da = floats_of(a.grad()),
+                     db = floats_of(b.grad());
         for (std::size_t k = 0; k < 4; ++k) {
           EXPECT_NEAR(da[k], h[k] * c.dx(x[k], y[k]), 1e-5 * std::abs(da[k])) << c.name << " " << i;
           EXPECT_NEAR(db[k], h[k] * c.dy(x[k], y[k]), 1e-5 * std::abs(db[k])) << c.name << " " << i;
@@ -455,14 +455,14 @@ TEST(ConformanceCapture, T110_OutputIsInputAndGradientIsHead) {
   for (int i = 0; i < 5; ++i) {
     Tensor x = tensor({static_cast<float>(i), 2}), h = tensor({3, static_cast<float>(i)});
     const Tensor y = same({x})[0];
-    EXPECT_EQ(values(y), values(x));
+    EXPECT_EQ(floats_of(y), floats_of(x));
     fill_(y, -1);
-    EXPECT_EQ(values(x), (Floats{static_cast<float>(i), 2}));
+    EXPECT_EQ(floats_of(x), (Floats{static_cast<float>(i), 2}));
     x.requires_grad(true);
     head({x, h});
-    EXPECT_EQ(values(x.grad()), (Floats{3, static_cast<float>(i)}));
+    EXPECT_EQ(floats_of(x.grad()), (Floats{3, static_cast<float>(i)}));
     fill_(x.grad(), -1);
-    EXPECT_EQ(values(h), (Floats{3, static_cast<float>(i)}));
+    EXPECT_EQ(floats_of(h), (Floats{3, static_cast<float>(i)}));
   }
 }
 
@@ -476,9 +476,9 @@ TEST(ConformanceCapture, T111_OneOfSeveralResults) {
   for (int i = 1; i <= 4; ++i) {
     w.set_grad(Tensor());
     const Tensors out = step({tensor({static_cast<float>(i)})});
-    EXPECT_EQ(values(out[0].detach()), (Floats{3.f * static_cast<float>(i), 2.f * static_cast<float>(i)}));
+    EXPECT_EQ(floats_of(out[0].detach()), (Floats{3.f * static_cast<float>(i), 2.f * static_cast<float>(i)}));
     backward(sum(out[0]));
-    EXPECT_EQ(values(w.grad()), (Floats{static_cast<float>(i), 0, static_cast<float>(i)}));
+    EXPECT_EQ(floats_of(w.grad()), (Floats{static_cast<float>(i), 0, static_cast<float>(i)}));
   }
 }
 
@@ -493,9 +493,9 @@ TEST(ConformanceCapture, T113_DetachedGradient) {
   });
   for (int i = 0; i < 4; ++i) {
     step({});
-    EXPECT_EQ(values(x.grad()), (Floats{1, 1})) << "fresh";
+    EXPECT_EQ(floats_of(x.grad()), (Floats{1, 1})) << "fresh";
     EXPECT_EQ(y.grad().impl(), untouched.impl()) << "not fresh";
-    EXPECT_EQ(values(y.grad()), (Floats{0, 0}));
+    EXPECT_EQ(floats_of(y.grad()), (Floats{0, 0}));
   }
 }
 
@@ -512,7 +512,7 @@ TEST(ConformanceCapture, T114_RetainAndSecondBackward) {
   });
   for (int i = 0; i < 4; ++i) {
     twice({});
-    EXPECT_EQ(values(x.grad()), Floats{2});
+    EXPECT_EQ(floats_of(x.grad()), Floats{2});
   }
   x.set_grad(Tensor());
   CapturedStep spent = capture([&](const Tensors&) -> Tensors {
@@ -540,7 +540,7 @@ TEST(ConformanceCapture, T115_GradientOfAGradient) {
 
 TEST(ConformanceCapture, T116_DropoutFollowsTheMode) {
   manual_seed(5);
-  struct Net : Module {
+  struct NormNet : Module {
     Dropout drop{*this, "drop", 0.5};
   } net;
   CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {net.drop(in[0])}; });
@@ -571,8 +571,8 @@ TEST(ConformanceCapture, T117_ErrorsOfReplays) {
     EXPECT_MENTIONS(text, "[index_select]");
     EXPECT_MENTIONS(text, "conformance_capture_test.cpp:");
     const Tensors good = step({x, at(2, 0)});
-    EXPECT_EQ(values(good[0]), Floats{30});
-    EXPECT_EQ(values(good[1]), Floats{10});
+    EXPECT_EQ(floats_of(good[0]), Floats{30});
+    EXPECT_EQ(floats_of(good[1]), Floats{10});
   }
 }
 
@@ -582,7 +582,7 @@ TEST(ConformanceCapture, T117_ErrorsOfReplays) {
 // counter is state.
 TEST(ConformanceCapture, StateOfATrainingStep) {
   manual_seed(5);
-  struct Net : Module {
+  struct NormNet : Module {
     Linear fc{*this, "fc", 3, 4};
     BatchNorm1d bn{*this, "bn", 4};
     Dropout drop{*this, "drop", 0.5};
@@ -620,7 +620,7 @@ TEST(ConformanceCapture, StateOfATrainingStep) {
 TEST(ConformanceCapture, ExplainSaysAllOfIt) {
   manual_seed(5);
   Linear* fc = nullptr;
-  struct Net : Module {
+  struct NormNet : Module {
     Linear fc{*this, "fc", 3, 4};
   } net;
   fc = &net.fc;

@@ -24,7 +24,7 @@ Tensor mask_of(const std::vector<int>& held) {
   return from_bytes(Type{DType::boolean, {static_cast<std::int64_t>(held.size())}}, bytes.data());
 }
 
-Tensor table() { return from_vector(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3}); }
+Tensor small_table() { return from_vector(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3}); }
 
 std::size_t nodes_named(const Graph& g, std::string_view op) {
   return static_cast<std::size_t>(
@@ -33,11 +33,11 @@ std::size_t nodes_named(const Graph& g, std::string_view op) {
 
 TEST(DynamicRegion, T118_RowsByAMaskAndTheirGradient) {
   // Selects rows in eager code.
-  const Tensor rows = boolean_mask(table(), mask_of({0, 1, 1}));
+  const Tensor rows = boolean_mask(small_table(), mask_of({0, 1, 1}));
   EXPECT_TRUE(bit_equal(rows, from_vector(std::vector<float>{4, 5, 6, 7, 8, 9}, {2, 3})));
 
   // The gradient rows are 0, 1, 1. The same step is then replayed with other masks.
-  Tensor x = table();
+  Tensor x = small_table();
   x.name("x").role(Role::parameter);
   x.requires_grad(true);
   Capture capture("step");
@@ -83,7 +83,7 @@ struct Masked : Module {
   }
 };
 
-std::vector<Tensor> train(bool captured, const std::vector<std::vector<int>>& masks, int* recordings) {
+std::vector<Tensor> train_masked(bool captured, const std::vector<std::vector<int>>& masks, int* recordings) {
   manual_seed(2);
   Masked net;
   Sgd optimizer(net.parameters(), {.lr = 0.125});
@@ -112,7 +112,7 @@ TEST(DynamicRegion, ATrainingStepEqualsEagerWhateverTheMask) {
   const std::vector<std::vector<int>> masks{{0, 1, 1, 0, 1}, {1, 1, 0, 0, 0}, {1, 1, 1, 1, 1},
                                             {0, 0, 0, 0, 1}, {0, 0, 0, 0, 0}, {1, 0, 1, 1, 1}};
   int recordings = 0, none = 0;
-  const std::vector<Tensor> eager = train(false, masks, &none), captured = train(true, masks, &recordings);
+  const std::vector<Tensor> eager = train_masked(false, masks, &none), captured = train_masked(true, masks, &recordings);
   EXPECT_EQ(recordings, 2);
   ASSERT_EQ(eager.size(), captured.size());
   for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], captured[i])) << i;
@@ -121,7 +121,7 @@ TEST(DynamicRegion, ATrainingStepEqualsEagerWhateverTheMask) {
 TEST(DynamicRegion, ResultsOfASizeThatOnlyARunKnowsAreRefused) {
   const StepFunction rows = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{boolean_mask(in[0], in[1])}; };
   CapturedStep step = capture(rows);
-  const std::string refused = message_of<CaptureError>([&] { step({table(), mask_of({0, 1, 1})}); });
+  const std::string refused = message_of<CaptureError>([&] { step({small_table(), mask_of({0, 1, 1})}); });
   EXPECT_TRUE(mentions(refused, "is returned")) << refused;
   EXPECT_TRUE(mentions(refused, "give `count`")) << refused;
   EXPECT_TRUE(mentions(refused, "dynamic_region_test.cpp")) << refused;
@@ -129,7 +129,7 @@ TEST(DynamicRegion, ResultsOfASizeThatOnlyARunKnowsAreRefused) {
   const StepFunction counted = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{boolean_mask(in[0], in[1], 2)}; };
   CapturedStep fixed = capture(counted);
   for (int i = 0; i < 4; ++i)
-    EXPECT_TRUE(bit_equal(fixed({table(), mask_of({1, 0, 1})})[0], boolean_mask(table(), mask_of({1, 0, 1}))));
+    EXPECT_TRUE(bit_equal(fixed({small_table(), mask_of({1, 0, 1})})[0], boolean_mask(small_table(), mask_of({1, 0, 1}))));
   EXPECT_EQ(fixed.replays(), 2);
 }
 
@@ -138,14 +138,14 @@ TEST(DynamicRegion, AFullyStaticCaptureRefusesTheOp) {
   options.fully_static = true;
   CapturedStep step =
       capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{sum(boolean_mask(in[0], in[1]))}; }, options);
-  const std::string refused = message_of<CaptureError>([&] { step({table(), mask_of({0, 1, 1})}); });
+  const std::string refused = message_of<CaptureError>([&] { step({small_table(), mask_of({0, 1, 1})}); });
   EXPECT_TRUE(mentions(refused, "[nonzero]")) << refused;
   EXPECT_TRUE(mentions(refused, "fully static")) << refused;
 }
 
 TEST(DynamicRegion, AShapeThatFitsOneCountIsRefused) {
   Capture capture("f");
-  const Tensor x = capture.input("x", table()), mask = capture.input("mask", mask_of({0, 1, 1}));
+  const Tensor x = capture.input("x", small_table()), mask = capture.input("mask", mask_of({0, 1, 1}));
   const Tensor rows = boolean_mask(x, mask);
   capture.output("y", sum(reshape(rows, {3, 2})));
   const std::string refused = message_of<CaptureError>([&] { capture.finish(); });
@@ -161,22 +161,23 @@ TEST(DynamicRegion, ANumberComputedFromTheCountIsFoundOut) {
   };
   {
     Capture capture("f");
-    const Tensor x = capture.input("x", table()), mask = capture.input("mask", mask_of({0, 1, 1}));
+    const Tensor x = capture.input("x", small_table()), mask = capture.input("mask", mask_of({0, 1, 1}));
     capture.output("y", average({x, mask})[0]);
     EXPECT_TRUE(mentions(message_of<CaptureError>([&] { capture.finish(); }), "one recording does not say"));
   }
   CapturedStep step = capture(average);
   const std::vector<int> two{0, 1, 1}, one{0, 0, 1};
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(bit_equal(step({table(), mask_of(two)})[0], average({table(), mask_of(two)})[0]));
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(bit_equal(step({small_table(), mask_of(two)})[0], average({small_table(), mask_of(two)})[0]));
   EXPECT_EQ(step.replays(), 0) << "equal counts prove nothing";
-  EXPECT_TRUE(mentions(message_of<CaptureError>([&] { step({table(), mask_of(one)}); }), "a constant f32[] differs"));
+  EXPECT_TRUE(mentions(message_of<CaptureError>([&] { step({small_table(), mask_of(one)}); }), "a constant f32[] differs"));
   // If ops compute this number inside the capture, the result is right. Masks with two counts show it.
   const StepFunction inside = [](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{div(sum(boolean_mask(in[0], in[1])), mul(sum(cast(in[1], DType::f32)), 3))};
   };
   CapturedStep right = capture(inside);
   for (const auto& held : {two, two, std::vector<int>{1, 1, 1}, one, std::vector<int>{1, 0, 0}, two})
-    EXPECT_TRUE(bit_equal(right({table(), mask_of(held)})[0], inside({table(), mask_of(held)})[0]));
+    EXPECT_TRUE(bit_equal(right({small_table(), mask_of(held)})[0], inside({small_table(), mask_of(held)})[0]));
   EXPECT_GE(right.replays(), 3);
 }
 
@@ -187,7 +188,7 @@ TEST(DynamicRegion, MaskedSelectAndItsGradient) {
   };
   CapturedStep step = capture(fn);
   for (int i = 0; i < 5; ++i) {
-    const Tensor x = mul(table(), 0.25 * (i + 1)), mask = greater(x, scalar(1.0 + i * 0.5));
+    const Tensor x = mul(small_table(), 0.25 * (i + 1)), mask = greater(x, scalar(1.0 + i * 0.5));
     const std::vector<Tensor> want = fn({x, mask}), got = step({x, mask});
     for (int k = 0; k < 2; ++k) EXPECT_TRUE(bit_equal(want[k], got[k])) << i;
   }
@@ -197,11 +198,11 @@ TEST(DynamicRegion, MaskedSelectAndItsGradient) {
 
 TEST(DynamicRegion, BytesOutsideThePlanDoNotCountAsItsPeak) {
   Capture capture("f");
-  const Tensor x = capture.input("x", table()), mask = capture.input("mask", mask_of({0, 1, 1}));
+  const Tensor x = capture.input("x", small_table()), mask = capture.input("mask", mask_of({0, 1, 1}));
   capture.output("y", sum(boolean_mask(x, mask)));
   const Captured captured = capture.finish();
   Executor executor(make_plan(captured.graph));
-  executor.set_input("x", table());
+  executor.set_input("x", small_table());
   executor.set_input("mask", mask_of({1, 1, 1}));
   executor.run();
   EXPECT_EQ(executor.observed_peak_bytes(), executor.plan().peak_bytes);
@@ -210,10 +211,10 @@ TEST(DynamicRegion, BytesOutsideThePlanDoNotCountAsItsPeak) {
 TEST(DynamicRegion, ACaptureThatWasDroppedLeavesNothingBehind) {
   for (int i = 0; i < 3; ++i) {
     Capture capture("f");
-    nonzero(capture.input("x", table()));
+    nonzero(capture.input("x", small_table()));
   }
   Capture capture("g");
-  const Tensor x = capture.input("x", table());
+  const Tensor x = capture.input("x", small_table());
   capture.output("y", nonzero(x, 9));
   EXPECT_TRUE(capture.finish().counts.empty());
 }

@@ -10,6 +10,7 @@
 #include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <memory>
 #include <string>
@@ -20,10 +21,10 @@ namespace {
 
 using Floats = std::vector<float>;
 using Tensors = std::vector<Tensor>;
+using testing::floats_of;
 using testing::message_of;
 using testing::without_folders;
 
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
 Tensor integers(const std::vector<std::int64_t>& values) {
   return from_vector(values, {static_cast<std::int64_t>(values.size())});
 }
@@ -34,7 +35,7 @@ TEST(HostCall, AFunctionGetsDenseOperands) {
   const auto seen = std::make_shared<std::vector<Floats>>();
   const HostFunction look = [seen](const Tensor& t) {
     EXPECT_TRUE(t.dense());
-    seen->push_back(values(t));
+    seen->push_back(floats_of(t));
   };
   const Tensor six = from_vector(Floats{1, 2, 3, 4, 5, 6}, {2, 3});
   Capture scope("main");
@@ -98,7 +99,7 @@ TEST(HostCall, AReplayMustReturnWhatTheRecordingReturned) {
     EXPECT_MENTIONS(message_of<ExecutionError>([&] { executor.run(); }), wrong.message);
     replays = false;
     executor.run();
-    EXPECT_EQ(values(executor.output("y")), (Floats{3, 5})) << "the executor can run again";
+    EXPECT_EQ(floats_of(executor.output("y")), (Floats{3, 5})) << "the executor can run again";
   }
 }
 
@@ -159,15 +160,15 @@ TEST(HostCall, GradientsFlowToTheFloatingOperandsThatAreUsed) {
   scope.output("dw", dxs[0]);
   scope.output("du", dxs[1]);
   const Captured captured = scope.finish();
-  EXPECT_EQ(values(dxs[0]), (Floats{4, 0, 30})) << "2 w k";
+  EXPECT_EQ(floats_of(dxs[0]), (Floats{4, 0, 30})) << "2 w k";
   Executor executor(make_plan(captured.graph));
   executor.set_input("w", tensor({2, 2, -1}));
   executor.set_input("k", integers({1, 2, 3}));
   executor.set_input("u", tensor({7}));
   executor.run();
   EXPECT_TRUE(bit_equal(executor.output("next"), integers({2, 3, 4})));
-  EXPECT_EQ(values(executor.output("dw")), (Floats{4, 8, -6}));
-  EXPECT_EQ(values(executor.output("du")), Floats{0});
+  EXPECT_EQ(floats_of(executor.output("dw")), (Floats{4, 8, -6}));
+  EXPECT_EQ(floats_of(executor.output("du")), Floats{0});
 }
 
 TEST(HostCall, AStretchWithoutGradientsGivesZeros) {
@@ -179,7 +180,7 @@ TEST(HostCall, AStretchWithoutGradientsGivesZeros) {
   Executor executor(make_plan(captured.graph));
   executor.set_input("w", tensor({1, 2}));
   executor.run();
-  EXPECT_EQ(values(executor.output("dw")), (Floats{0, 0}));
+  EXPECT_EQ(floats_of(executor.output("dw")), (Floats{0, 0}));
 }
 
 TEST(HostCall, BackwardMustSeeTheResultsOfForward) {

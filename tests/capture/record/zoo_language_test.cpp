@@ -78,7 +78,7 @@ double loss_with(const Captured& captured, const std::string& name, const Tensor
   return run_eagerly(captured.graph, inputs, captured.state).outputs[0].item();
 }
 
-const Tensor& input(const Captured& captured, const std::string& name) {
+const Tensor& input_named(const Captured& captured, const std::string& name) {
   for (std::size_t i = 0; i < captured.inputs.size(); ++i)
     if (captured.graph.values[i].name.str() == name) return captured.inputs[i];
   throw UsageError("no input " + name);
@@ -149,7 +149,7 @@ TEST(ZooLanguage, LstmCarriesItsState) {
 TEST(ZooLanguage, TranslationDoesNotSeePadding) {
   const Captured captured = record("gru_seq2seq_attention", {.batch = 3, .seq = 6, .layers = 1, .width = 8});
   const double loss = loss_with(captured, "", {});
-  const Tensor& target = input(captured, "target");
+  const Tensor& target = input_named(captured, "target");
   const Tensor padding = equal(target, 0);
   ASSERT_TRUE(max(cast(padding, DType::i32)).item() == 1) << "a target shorter than its row";
   EXPECT_EQ(loss_with(captured, "target", where(padding, 17, target)), loss);
@@ -159,8 +159,8 @@ TEST(ZooLanguage, TranslationDoesNotSeePadding) {
 // Only the masked words have labels.
 TEST(ZooLanguage, TheEncoderTellsMaskedWordsOnly) {
   const Captured captured = record("transformer_encoder", {.batch = 2, .seq = 9, .layers = 1, .width = 8});
-  const std::vector<std::int32_t> tokens = input(captured, "tokens").to_vector<std::int32_t>();
-  const std::vector<std::int32_t> labels = input(captured, "labels").to_vector<std::int32_t>();
+  const std::vector<std::int32_t> tokens = input_named(captured, "tokens").to_vector<std::int32_t>();
+  const std::vector<std::int32_t> labels = input_named(captured, "labels").to_vector<std::int32_t>();
   for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(labels[i] != -100, i % 9 % 7 == 0);
   for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i] == 103, labels[i] != -100);
 }

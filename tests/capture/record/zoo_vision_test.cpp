@@ -17,7 +17,7 @@ Graph types_of(const char* model, ModelOptions options = {}) {
   return record_model(*find_model(model), options).graph;
 }
 
-std::int64_t parameters(const Graph& g) {
+std::int64_t parameter_elements(const Graph& g) {
   std::int64_t count = 0;
   for (const Value& v : g.values)
     if (v.role == Role::parameter) count += v.type.numel();
@@ -26,19 +26,19 @@ std::int64_t parameters(const Graph& g) {
 
 // Numbers of trainable elements from the papers or the reference implementations.
 TEST(ZooVision, ParametersAreThePublishedOnes) {
-  EXPECT_EQ(parameters(types_of("lenet")), 61'706);
-  EXPECT_EQ(parameters(types_of("vgg16")), 138'357'544);
-  EXPECT_EQ(parameters(types_of("vgg19")), 143'667'240);
-  EXPECT_EQ(parameters(types_of("resnet18")), 11'689'512);
-  EXPECT_EQ(parameters(types_of("resnet50")), 25'557'032);
-  EXPECT_EQ(parameters(types_of("resnet152")), 60'192'808);
-  EXPECT_EQ(parameters(types_of("mobilenet_v1")), 4'231'976);
-  EXPECT_EQ(parameters(types_of("mobilenet_v2")), 3'504'872);
-  EXPECT_EQ(parameters(types_of("densenet121")), 7'978'856);
-  EXPECT_EQ(parameters(types_of("squeezenet")), 1'235'496);
-  EXPECT_EQ(parameters(types_of("unet")), 31'037'698);
-  EXPECT_EQ(parameters(types_of("fcn8")), 134'489'759);
-  EXPECT_EQ(parameters(types_of("vit_b16")), 86'567'656);
+  EXPECT_EQ(parameter_elements(types_of("lenet")), 61'706);
+  EXPECT_EQ(parameter_elements(types_of("vgg16")), 138'357'544);
+  EXPECT_EQ(parameter_elements(types_of("vgg19")), 143'667'240);
+  EXPECT_EQ(parameter_elements(types_of("resnet18")), 11'689'512);
+  EXPECT_EQ(parameter_elements(types_of("resnet50")), 25'557'032);
+  EXPECT_EQ(parameter_elements(types_of("resnet152")), 60'192'808);
+  EXPECT_EQ(parameter_elements(types_of("mobilenet_v1")), 4'231'976);
+  EXPECT_EQ(parameter_elements(types_of("mobilenet_v2")), 3'504'872);
+  EXPECT_EQ(parameter_elements(types_of("densenet121")), 7'978'856);
+  EXPECT_EQ(parameter_elements(types_of("squeezenet")), 1'235'496);
+  EXPECT_EQ(parameter_elements(types_of("unet")), 31'037'698);
+  EXPECT_EQ(parameter_elements(types_of("fcn8")), 134'489'759);
+  EXPECT_EQ(parameter_elements(types_of("vit_b16")), 86'567'656);
 }
 
 // Thirteen convolutions with a batch norm each, and their mirror image. The last convolution has a bias and no batch norm.
@@ -49,18 +49,18 @@ TEST(ZooVision, SegnetIsSymmetric) {
   const std::int64_t up =
       9 * (5 * 512 * 512 + 512 * 256 + 2 * 256 * 256 + 256 * 128 + 128 * 128 + 128 * 64 + 64 * 64 + 64 * 21) + 21;
   const std::int64_t up_norms = 2 * (5 * 512 + 3 * 256 + 2 * 128 + 2 * 64);
-  EXPECT_EQ(parameters(types_of("segnet")), down + down_norms + up + up_norms);
+  EXPECT_EQ(parameter_elements(types_of("segnet")), down + down_norms + up + up_norms);
 }
 
 TEST(ZooVision, OptionsReachTheGraph) {
   const Graph resnet = types_of("resnet18", {.batch = 3, .image = 64, .width = 8});
   EXPECT_EQ(resnet.values[0].type, (Type{DType::f32, {3, 3, 64, 64}}));
   EXPECT_EQ(resnet.values[1].type, (Type{DType::i32, {3}}));
-  EXPECT_LT(parameters(resnet), 11'689'512 / 32);
+  EXPECT_LT(parameter_elements(resnet), 11'689'512 / 32);
   const Graph unet = types_of("unet", {.batch = 1, .image = 48, .width = 4});
   EXPECT_EQ(unet.values[1].type, (Type{DType::i32, {1, 48, 48}}));
   const Graph vit = types_of("vit_b16", {.image = 32, .layers = 2, .width = 128});
-  EXPECT_EQ(parameters(vit),
+  EXPECT_EQ(parameter_elements(vit),
             3 * 16 * 16 * 128 + 128 + 128 + 5 * 128 + 2 * (12 * 128 * 128 + 13 * 128) + 2 * 128 + 128 * 1000 + 1000);
 }
 
@@ -95,7 +95,7 @@ Plan plan_at_floor(const Graph& graph) {
 }
 
 // Replays from the state after the recorded step, and expects the bits of run_eagerly().
-void expect_replay_is_eager(const char* model, const ModelOptions& options, Budget budget = Budget::floor) {
+void expect_model_replay_is_eager(const char* model, const ModelOptions& options, Budget budget = Budget::floor) {
   const Captured c = record_model(*find_model(model), options);
   const EagerResult eager = run_eagerly(c.graph, c.inputs, c.state);
   EXPECT_TRUE(std::isfinite(eager.outputs[0].item()));
@@ -109,24 +109,24 @@ void expect_replay_is_eager(const char* model, const ModelOptions& options, Budg
   EXPECT_EQ(executor.observed_peak_bytes(), plan.peak_bytes);
 }
 
-TEST(ZooVision, LenetReplays) { expect_replay_is_eager("lenet", {.batch = 3}); }
-TEST(ZooVision, Resnet18Replays) { expect_replay_is_eager("resnet18", {.batch = 2, .image = 32}); }
+TEST(ZooVision, LenetReplays) { expect_model_replay_is_eager("lenet", {.batch = 3}); }
+TEST(ZooVision, Resnet18Replays) { expect_model_replay_is_eager("resnet18", {.batch = 2, .image = 32}); }
 TEST(ZooVision, Resnet50Replays) {
-  expect_replay_is_eager("resnet50", {.batch = 2, .image = 32, .width = 8, .optimizer = "adamw"});
+  expect_model_replay_is_eager("resnet50", {.batch = 2, .image = 32, .width = 8, .optimizer = "adamw"});
 }
-TEST(ZooVision, MobilenetV1Replays) { expect_replay_is_eager("mobilenet_v1", {.batch = 2, .image = 32}); }
-TEST(ZooVision, MobilenetV2Replays) { expect_replay_is_eager("mobilenet_v2", {.batch = 2, .image = 32}); }
-TEST(ZooVision, DensenetReplays) { expect_replay_is_eager("densenet121", {.batch = 2, .image = 32}); }
-TEST(ZooVision, SqueezenetReplays) { expect_replay_is_eager("squeezenet", {.batch = 1, .image = 64}); }
-TEST(ZooVision, UnetReplays) { expect_replay_is_eager("unet", {.batch = 1, .image = 32, .width = 4}); }
-TEST(ZooVision, SegnetReplays) { expect_replay_is_eager("segnet", {.batch = 1, .image = 32, .width = 4}); }
-TEST(ZooVision, VitReplays) { expect_replay_is_eager("vit_b16", {.batch = 2, .image = 32, .layers = 2, .width = 128}); }
+TEST(ZooVision, MobilenetV1Replays) { expect_model_replay_is_eager("mobilenet_v1", {.batch = 2, .image = 32}); }
+TEST(ZooVision, MobilenetV2Replays) { expect_model_replay_is_eager("mobilenet_v2", {.batch = 2, .image = 32}); }
+TEST(ZooVision, DensenetReplays) { expect_model_replay_is_eager("densenet121", {.batch = 2, .image = 32}); }
+TEST(ZooVision, SqueezenetReplays) { expect_model_replay_is_eager("squeezenet", {.batch = 1, .image = 64}); }
+TEST(ZooVision, UnetReplays) { expect_model_replay_is_eager("unet", {.batch = 1, .image = 32, .width = 4}); }
+TEST(ZooVision, SegnetReplays) { expect_model_replay_is_eager("segnet", {.batch = 1, .image = 32, .width = 4}); }
+TEST(ZooVision, VitReplays) { expect_model_replay_is_eager("vit_b16", {.batch = 2, .image = 32, .layers = 2, .width = 128}); }
 // Plans at the floor of the larger nets take seconds. Resnet18Replays and DensenetReplays have such plans.
 TEST(ZooVision, HalfPrecisionReplays) {
-  expect_replay_is_eager("resnet18", {.batch = 2, .image = 32, .width = 8, .dtype = "bf16", .optimizer = "adamw"},
-                         Budget::none);
-  expect_replay_is_eager("densenet121", {.batch = 2, .image = 32, .dtype = "bf16"}, Budget::none);
-  expect_replay_is_eager("vit_b16", {.batch = 1, .image = 32, .layers = 1, .width = 64, .dtype = "f16"});
+  expect_model_replay_is_eager("resnet18", {.batch = 2, .image = 32, .width = 8, .dtype = "bf16", .optimizer = "adamw"},
+                               Budget::none);
+  expect_model_replay_is_eager("densenet121", {.batch = 2, .image = 32, .dtype = "bf16"}, Budget::none);
+  expect_model_replay_is_eager("vit_b16", {.batch = 1, .image = 32, .layers = 1, .width = 64, .dtype = "f16"});
 }
 
 }  // namespace

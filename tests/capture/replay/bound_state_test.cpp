@@ -184,7 +184,7 @@ constexpr const char* kUpdatesSecond = R"(graph second(%x: f32[4]) state(%w: f32
   update %w = %n
 })";
 
-Plan plan_of(const char* text) { return make_plan(parse(text), {.ordering = Ordering::recorded}); }
+Plan plan_of_text(const char* text) { return make_plan(parse(text), {.ordering = Ordering::recorded}); }
 
 TEST(BoundState, BindingIsNoWrite) {
   Tensor w = full({4}, 3.0);
@@ -235,10 +235,10 @@ TEST(BoundState, OthersWhoBindItLoseNoResult) {
     SCOPED_TRACE(how);
     const auto pool = std::make_shared<ReplayPool>();
     const StateSharing sharing = how == by_tensor ? StateSharing::by_tensor : StateSharing::by_name;
-    Executor a(plan_of(kReads), {.pool = pool, .state = sharing});
-    Executor b(
-        plan_of("graph other(%x: f32[4]) state(%v: f32[4]) {\n  %n: f32[4] = add(%v, %x)\n  return %n\n  update %v = %n\n}"),
-        {.pool = how == outside ? nullptr : pool, .state = sharing});
+    Executor a(plan_of_text(kReads), {.pool = pool, .state = sharing});
+    Executor b(plan_of_text(
+                   "graph other(%x: f32[4]) state(%v: f32[4]) {\n  %n: f32[4] = add(%v, %x)\n  return %n\n  update %v = %n\n}"),
+               {.pool = how == outside ? nullptr : pool, .state = sharing});
     Tensor w = ones({4});
     a.bind_state("w", w);
     for (Executor* e : {&a, &b}) e->set_input("x", ones({4}));
@@ -386,7 +386,7 @@ TEST(BoundState, AWindowOnStateIsGoneOnceTheStateHasChanged) {
     return %y
   })";
   const auto pool = std::make_shared<ReplayPool>();
-  Executor a(plan_of(windows), {.pool = pool}), b(plan_of(kUpdatesSecond), {.pool = pool, .name = "b"});
+  Executor a(plan_of_text(windows), {.pool = pool}), b(plan_of_text(kUpdatesSecond), {.pool = pool, .name = "b"});
   Tensor w = ones({4}), other = full({4}, 5.0);
   for (Executor* e : {&a, &b}) e->set_input("x", ones({4}));
   const auto seen = [&] {

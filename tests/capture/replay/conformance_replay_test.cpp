@@ -8,6 +8,7 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
@@ -19,10 +20,8 @@
 namespace tapedeck {
 namespace {
 
-using testing::message_of;
+using testing::floats_of;
 using Floats = std::vector<float>;
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
 
 // Two independent lanes. ccv gives each lane its own stream; here each lane is a segment.
 TEST(ConformanceReplay, T42_TwoIndependentLanes) {
@@ -39,8 +38,8 @@ TEST(ConformanceReplay, T42_TwoIndependentLanes) {
     e.set_input("b", tensor({9}));
     for (int i = 0; i < 20; ++i) {
       e.run();
-      EXPECT_EQ(values(e.outputs()[0]), Floats{0.4f * 10});
-      EXPECT_EQ(values(e.outputs()[1]), Floats{0.4f * 9});
+      EXPECT_EQ(floats_of(e.outputs()[0]), Floats{0.4f * 10});
+      EXPECT_EQ(floats_of(e.outputs()[1]), Floats{0.4f * 9});
     }
   }
 }
@@ -129,7 +128,7 @@ TEST(ConformanceReplay, T125_VarVersion) {
     for (int i = 0; i < 10; ++i) e.run();
     EXPECT_EQ(r.impl()->storage->version - read, 0u) << "ten reads";
     EXPECT_EQ(w.impl()->storage->version - written, 10u) << "ten writes";
-    EXPECT_EQ(values(w), (Floats{10, 10}));
+    EXPECT_EQ(floats_of(w), (Floats{10, 10}));
   }
 }
 
@@ -145,7 +144,7 @@ TEST(ConformanceReplay, T126_BadCountsAreRefused) {
   EXPECT_THROW(e.step(-2), UsageError);
   EXPECT_THROW(e.output("s"), UsageError);
   e.run();
-  EXPECT_EQ(values(e.outputs()[0]), (Floats{4, 6}));
+  EXPECT_EQ(floats_of(e.outputs()[0]), (Floats{4, 6}));
 }
 
 // Executors with threads are made and destroyed many times, with and without a run.
@@ -157,7 +156,7 @@ TEST(ConformanceReplay, T126_StartStop) {
     if (i % 3 == 0) continue;
     e.set_input(0, tensor({1, 2}));
     e.run();
-    EXPECT_EQ(values(e.outputs()[0]), (Floats{-1, -2}));
+    EXPECT_EQ(floats_of(e.outputs()[0]), (Floats{-1, -2}));
   }
 }
 

@@ -14,7 +14,7 @@
 namespace tapedeck::testing {
 namespace {
 
-int count(const Graph& g, const std::string& op) {
+int count_nodes(const Graph& g, const std::string& op) {
   int n = 0;
   for (const Node& node : g.nodes) n += node.op->name == op;
   return n;
@@ -41,7 +41,7 @@ TEST(WhileLoop, RunsAsOftenAsTheDataSay) {
           return Tensors{r.carried[0], r.trips};
         },
         {from_vector(std::vector<float>{start, 0.0f, 1.0f}, {3})}, &eager);
-    EXPECT_EQ(count(g, "while"), 1);
+    EXPECT_EQ(count_nodes(g, "while"), 1);
     int trips = 0;
     for (std::vector<float> x{start, 0, 1}; x[0] + x[1] + x[2] < 100; ++trips)
       for (float& v : x) v = v * 1.5f + 0.25f;
@@ -89,8 +89,8 @@ TEST(WhileLoop, NestedWithABranchInside) {
         return with_gradients(sum(r.carried[0]), {x, w}, {r.trips});
       },
       {leaf({0.5f, 0.75f}, {2}), leaf({0.9f, 1.2f}, {2})});
-  EXPECT_EQ(count(g, "while"), 1);
-  EXPECT_EQ(count(g, "loop_grad"), 1);
+  EXPECT_EQ(count_nodes(g, "while"), 1);
+  EXPECT_EQ(count_nodes(g, "loop_grad"), 1);
 }
 
 TEST(WhileLoop, StacksResultsUpToABound) {
@@ -163,8 +163,8 @@ TEST(Scan, AnRnnCellOverTime) {
           {leaf({0.1f, -0.2f, 0.3f, 0.4f, 0.5f, -0.6f}, {2, 3}), leaf(std::vector<float>(7 * 2 * 2, 0.25f), {7, 2, 2}),
            leaf({0.5f, -0.1f, 0.2f, 0.3f, 0.7f, -0.4f}, {2, 3}),
            leaf({0.1f, 0.2f, -0.3f, 0.4f, -0.5f, 0.6f, 0.7f, -0.8f, 0.9f}, {3, 3})});
-      EXPECT_EQ(count(g, "scan"), every == 0 ? 2 : 1);  // the backward is a second scan in the opposite direction
-      EXPECT_EQ(count(g, "loop_grad"), every == 0 ? 0 : 1);
+      EXPECT_EQ(count_nodes(g, "scan"), every == 0 ? 2 : 1);  // the backward is a second scan in the opposite direction
+      EXPECT_EQ(count_nodes(g, "loop_grad"), every == 0 ? 0 : 1);
     }
 }
 

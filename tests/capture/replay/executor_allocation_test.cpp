@@ -84,7 +84,7 @@ long counted(Run&& run) {
   return allocations - before;
 }
 
-class ExecutorAllocation : public testing::TestWithParam<int> {
+class ExecutorAllocation : public ::testing::TestWithParam<int> {
  protected:
   Executor executor(double segment_us = 0.001) const {
     Executor e(make_plan(graph, {.segment_us = segment_us}), {.threads = GetParam()});
@@ -183,7 +183,7 @@ TEST_P(ExecutorAllocation, NorWithManySegments) {
   EXPECT_EQ(counted([&] { e.run(); }), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, ExecutorAllocation, testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Threads, ExecutorAllocation, ::testing::Values(1, 2));
 
 }  // namespace
 }  // namespace tapedeck

@@ -10,7 +10,7 @@
 namespace tapedeck {
 namespace {
 
-class ExecutorRandom : public testing::TestWithParam<int> {};
+class ExecutorRandom : public ::testing::TestWithParam<int> {};
 
 TEST_P(ExecutorRandom, EqualsEagerWhateverThePlan) {
   const auto seed = static_cast<std::uint64_t>(GetParam());
@@ -31,7 +31,7 @@ TEST_P(ExecutorRandom, EqualsEagerWhateverThePlan) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorRandom, testing::Range(0, test::seeds(60)));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorRandom, ::testing::Range(0, test::seeds(60)));
 
 }  // namespace
 }  // namespace tapedeck

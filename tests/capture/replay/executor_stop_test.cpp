@@ -7,6 +7,7 @@
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/capture/test_op.h>
@@ -21,10 +22,9 @@
 namespace tapedeck {
 namespace {
 
+using testing::floats_of;
 using testing::message_of;
 using Floats = std::vector<float>;
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
 
 // ---- kernels that throw ----
 
@@ -38,7 +38,7 @@ void troubled(const KernelCall& call) {
   call.outputs[0].as<float>()[0] = call.inputs[0].as<float>()[0] + 1;
 }
 
-const Op& troubled_op() { return test::unary_op("stop_test.troubled", troubled); }
+const Op& troubled_op() { return test::unary_op("test.troubled", troubled); }
 
 // Two chains of `troubled` nodes, so that two nodes can fail at the same time.
 Graph troubled_graph() {
@@ -67,12 +67,12 @@ TEST(ExecutorErrors, WhatAKernelThrowsSurfacesOnceWithNodeAndCallSite) {
     for (int kind : {1, 2, 3}) {
       trouble = kind;
       const std::string text = message_of<ExecutionError>([&] { e.run(); });
-      EXPECT_MENTIONS(text, "[stop_test.troubled] " + std::string(texts[kind]));
-      EXPECT_MENTIONS(text, ", at %v2: f32[1] = stop_test.troubled(%x) (user.cpp:7)");
+      EXPECT_MENTIONS(text, "[test.troubled] " + std::string(texts[kind]));
+      EXPECT_MENTIONS(text, ", at %v2: f32[1] = test.troubled(%x) (user.cpp:7)");
       EXPECT_THROW(e.outputs(), ExecutionError);
       trouble = 0;
       e.run();
-      EXPECT_EQ(values(e.outputs()[1]), Floats{4});
+      EXPECT_EQ(floats_of(e.outputs()[1]), Floats{4});
     }
   }
 }
@@ -99,7 +99,7 @@ TEST(ExecutorErrors, T117_AFailedRunHandsOutNothing) {
     Executor e(make_plan(captured.graph), {.threads = threads});
     e.set_input("x", tensor({0, 0}));
     e.run();
-    EXPECT_EQ(values(e.output("second")), Floats{1});
+    EXPECT_EQ(floats_of(e.output("second")), Floats{1});
     for (int i = 0; i < 2; ++i) {
       *fail = true;
       bool own_type = false;
@@ -120,7 +120,7 @@ TEST(ExecutorErrors, T117_AFailedRunHandsOutNothing) {
       EXPECT_THROW(e.output("second"), ExecutionError) << "the other slice too";
       *fail = false;
       e.run();
-      EXPECT_EQ(values(e.output("first")), Floats{1});
+      EXPECT_EQ(floats_of(e.output("first")), Floats{1});
     }
   }
 }
@@ -138,7 +138,7 @@ void nap(const KernelCall& call) {
   wanted = true;
 }
 
-const Op& nap_op() { return test::unary_op("stop_test.nap", nap); }
+const Op& nap_op() { return test::unary_op("test.nap", nap); }
 
 // A graph of `before` naps, a write of the state, and `after` naps.
 Graph sleepy(int before, int after) {
@@ -169,11 +169,11 @@ TEST(ExecutorCancel, StopsBetweenSegmentsBeforeTheFirstStateWrite) {
     EXPECT_EQ(naps, 0) << "asked for before it began";
     EXPECT_THROW(e.run(RunOptions{.cancel = &wanted}), Cancelled) << "asked for by the first node";
     EXPECT_EQ(naps, 1);
-    EXPECT_EQ(values(e.state("s")), Floats{100});
+    EXPECT_EQ(floats_of(e.state("s")), Floats{100});
     EXPECT_THROW(e.outputs(), ExecutionError) << "the arena has been written";
     wanted = false;
     e.run();
-    EXPECT_EQ(values(e.state("s")), Floats{111});
+    EXPECT_EQ(floats_of(e.state("s")), Floats{111});
     wanted = false;
   }
 }
@@ -187,8 +187,8 @@ TEST(ExecutorCancel, ARunThatHasBegunToWriteStateEnds) {
     e.run(RunOptions{.cancel = &wanted});
     EXPECT_TRUE(wanted) << "asked for in the middle";
     EXPECT_EQ(naps, 10);
-    EXPECT_EQ(values(e.state("s")), Floats{101});
-    EXPECT_EQ(values(e.outputs()[0]), Floats{111});
+    EXPECT_EQ(floats_of(e.state("s")), Floats{101});
+    EXPECT_EQ(floats_of(e.outputs()[0]), Floats{111});
     wanted = false;
   }
 }
@@ -204,7 +204,7 @@ TEST(ExecutorCancel, EndsAStepInParts) {
   e.step(7);  // the step has written its state
   wanted = true;
   e.resume(RunOptions{.cancel = &wanted});
-  EXPECT_EQ(values(e.state("s")), Floats{107});
+  EXPECT_EQ(floats_of(e.state("s")), Floats{107});
   wanted = false;
 }
 
@@ -237,10 +237,10 @@ TEST(ExecutorCancel, StopsAnEndlessLoop) {
     });
     EXPECT_THROW(e.run(RunOptions{.cancel = &wanted}), Cancelled);
     later.join();
-    EXPECT_EQ(values(e.state("s")), Floats{5});
+    EXPECT_EQ(floats_of(e.state("s")), Floats{5});
     e.set_input("go", scalar(0, DType::boolean));
     e.run();
-    EXPECT_EQ(values(e.state("s")), Floats{6});
+    EXPECT_EQ(floats_of(e.state("s")), Floats{6});
   }
 }
 
@@ -282,15 +282,15 @@ TEST(ExecutorProgress, WhatItThrowsStopsTheRunAsItIs) {
                  Mine);
     EXPECT_EQ(calls, 1);
     EXPECT_LT(naps, 80);
-    EXPECT_EQ(values(e.state("s")), Floats{0});
+    EXPECT_EQ(floats_of(e.state("s")), Floats{0});
     e.run();
-    EXPECT_EQ(values(e.state("s")), Floats{81});
+    EXPECT_EQ(floats_of(e.state("s")), Floats{81});
 
     Executor late(make_plan(sleepy(0, 80), {.segment_us = 0.001}), {.threads = threads});
     set_all(late, {tensor({1})}, {tensor({0})});
     EXPECT_THROW(late.run(RunOptions{.progress = [&](double) { throw Mine("enough"); }}), Mine);
-    EXPECT_EQ(values(late.state("s")), Floats{1}) << "the step has ended first";
-    EXPECT_EQ(values(late.outputs()[0]), Floats{81});
+    EXPECT_EQ(floats_of(late.state("s")), Floats{1}) << "the step has ended first";
+    EXPECT_EQ(floats_of(late.outputs()[0]), Floats{81});
   }
 }
 

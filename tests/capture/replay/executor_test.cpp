@@ -393,7 +393,7 @@ void wait_at_gate(const KernelCall& call) {
   call.outputs[0].as<float>()[0] = call.inputs[0].as<float>()[0];
 }
 
-const Op& gate_op() { return test::unary_op("executor_test.gate", wait_at_gate); }
+const Op& gate_op() { return test::unary_op("test.gate", wait_at_gate); }
 
 TEST(Executor, RefusesASecondRunAtTheSameTime) {
   Graph g;

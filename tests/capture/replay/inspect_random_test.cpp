@@ -13,15 +13,15 @@
 namespace tapedeck {
 namespace {
 
-constexpr int kGroup = 10;  // graphs in each test case
+constexpr int kInspectGroup = 10;  // graphs in each test case
 
 class InspectRandom : public ::testing::TestWithParam<int> {
  protected:
   // Calls f(seed, executor, all values by name) for each graph of the group, and compares the end of the step with eager code.
   template <class F>
   void each(F&& f) {
-    for (int i = 0; i < kGroup; ++i) {
-      const auto seed = static_cast<std::uint64_t>(GetParam() * kGroup + i);
+    for (int i = 0; i < kInspectGroup; ++i) {
+      const auto seed = static_cast<std::uint64_t>(GetParam() * kInspectGroup + i);
       SCOPED_TRACE("seed " + std::to_string(seed));
       const Graph g = test::graph_of(seed);
       Executor e(test::plan_of(g, seed), {.threads = 1 + static_cast<int>(seed / 5 % 2)});
@@ -127,7 +127,7 @@ TEST_P(InspectRandom, AStepThatIsNotKeptSaysWhatIsMissing) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, InspectRandom, ::testing::Range(0, test::seeds(200) / kGroup));
+INSTANTIATE_TEST_SUITE_P(Seeds, InspectRandom, ::testing::Range(0, test::seeds(200) / kInspectGroup));
 
 }  // namespace
 }  // namespace tapedeck

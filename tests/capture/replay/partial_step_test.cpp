@@ -5,6 +5,7 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
 
@@ -13,10 +14,9 @@
 namespace tapedeck {
 namespace {
 
+using testing::floats_of;
 using testing::message_of;
 using Floats = std::vector<float>;
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
 
 // y = tanh(x w); dw = x^T (g tanh'(y)); w -= lr dw. The head gradient g is an input.
 constexpr const char* kTraining = R"(graph train(%x: f32[4,3], %grad.y: f32[4,2], %lr: f32[]) state(%w: f32[3,2]) {
@@ -118,10 +118,10 @@ TEST(ExecutorParts, AHeadGradientThatIsBakedInCannotBeGiven) {
   Executor e(make_plan(open.graph));
   e.set_input("x", tensor({0, 1, 2}));
   e.run(Phase::forward);
-  const Floats y = values(e.output("y"));
+  const Floats y = floats_of(e.output("y"));
   e.set_input("grad.y", tensor({1, 10, 100}));
   e.run(Phase::backward);
-  const Floats dx = values(e.output("dx"));
+  const Floats dx = floats_of(e.output("dx"));
   for (int i = 0; i < 3; ++i) EXPECT_FLOAT_EQ(dx[i], Floats({1, 10, 100})[i] * (1 - y[i] * y[i]));
 }
 
@@ -140,7 +140,7 @@ TEST(ExecutorParts, NamesTheNodeThatStandsBetweenPhases) {
     EXPECT_MENTIONS(text, "`%c: f32[2] = tanh(%a)` (forward) runs behind `%b: f32[2] = exp(%x)` (backward)");
   }
   whole.run();
-  EXPECT_EQ(values(whole.outputs()[1]), values(run_eagerly(g, {tensor({1, 2})}, {}).outputs[1]));
+  EXPECT_EQ(floats_of(whole.outputs()[1]), floats_of(run_eagerly(g, {tensor({1, 2})}, {}).outputs[1]));
 }
 
 // Clones for backward nodes, and nodes that read gradients, run with the backward pass, whatever their own phase is.
@@ -250,13 +250,13 @@ TEST(ExecutorParts, RestartAfterAStateWriteTears) {
   e.set_state("s", tensor({10, 10}));
   e.run_to("t");
   e.resume();
-  EXPECT_EQ(values(e.state("s")), (Floats{11, 12}));
+  EXPECT_EQ(floats_of(e.state("s")), (Floats{11, 12}));
   e.run_to("t");
   e.restart();
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(); }), "set it again first");
   e.set_state("s", tensor({0, 0}));
   e.run();
-  EXPECT_EQ(values(e.state("s")), (Floats{1, 2}));
+  EXPECT_EQ(floats_of(e.state("s")), (Floats{1, 2}));
 }
 
 TEST(ExecutorParts, OverwrittenValuesSayByWhom) {
@@ -298,7 +298,7 @@ TEST(ExecutorParts, AnotherExecutorOnTheSameMemoryDropsTheStep) {
   a.run_to("t");
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { b.run(); }), "in the middle of a step that has written state");
   a.resume();
-  EXPECT_EQ(values(a.state("s")), (Floats{1, 2}));
+  EXPECT_EQ(floats_of(a.state("s")), (Floats{1, 2}));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr int kGroup = 10;  // graphs in each test case
+constexpr int kReplayGroup = 10;  // graphs in each test case
 
 using test::all_values;
 using test::graph_of;
@@ -27,8 +27,8 @@ class ReplayRandom : public ::testing::TestWithParam<int> {
  protected:
   template <class F>
   void each(F&& f) {
-    for (int i = 0; i < kGroup; ++i) {
-      const auto seed = static_cast<std::uint64_t>(GetParam() * kGroup + i);
+    for (int i = 0; i < kReplayGroup; ++i) {
+      const auto seed = static_cast<std::uint64_t>(GetParam() * kReplayGroup + i);
       SCOPED_TRACE("seed " + std::to_string(seed));
       const Graph g = graph_of(seed);
       for (int threads : {2, 4}) {
@@ -284,7 +284,7 @@ TEST_P(ReplayRandom, ExecutorsRunSideBySide) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ReplayRandom, ::testing::Range(0, test::seeds(200) / kGroup));
+INSTANTIATE_TEST_SUITE_P(Seeds, ReplayRandom, ::testing::Range(0, test::seeds(200) / kReplayGroup));
 
 }  // namespace
 }  // namespace tapedeck

@@ -14,11 +14,11 @@
 namespace tapedeck {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan64 = std::numeric_limits<double>::quiet_NaN(), kInf64 = std::numeric_limits<double>::infinity();
 using Counts = std::vector<std::int64_t>;
 
 TEST(TensorStatistics, CountsAndSummarises) {
-  const TensorStatistics s = statistics(tensor({1, kNan, -3, kInf, 0, 6, -kInf, -0.0}));
+  const TensorStatistics s = statistics(tensor({1, kNan64, -3, kInf64, 0, 6, -kInf64, -0.0}));
   EXPECT_EQ(s.elements, 8);
   EXPECT_EQ(s.nan, 1);
   EXPECT_EQ(s.infinite, 2);
@@ -31,7 +31,7 @@ TEST(TensorStatistics, CountsAndSummarises) {
 }
 
 TEST(TensorStatistics, OfNothingAreZero) {
-  for (const Tensor& t : {tensor({kNan, kInf}), zeros({0, 3})}) {
+  for (const Tensor& t : {tensor({kNan64, kInf64}), zeros({0, 3})}) {
     const TensorStatistics s = statistics(t);
     EXPECT_EQ(s.min, 0);
     EXPECT_EQ(s.max, 0);
@@ -68,7 +68,7 @@ TEST(TensorStatistics, AreTheSameForEveryDtype) {
 }
 
 TEST(Histogram, HasItsEdgesInTheRightBins) {
-  const Histogram h = histogram(tensor({0, 1, 2, 3, 4, kNan, kInf}), 4);
+  const Histogram h = histogram(tensor({0, 1, 2, 3, 4, kNan64, kInf64}), 4);
   EXPECT_EQ(h.counts, (Counts{1, 1, 1, 2})) << "the greatest is in the last bin";
   for (std::size_t bin = 0; bin <= 4; ++bin) EXPECT_EQ(h.edge(bin), static_cast<double>(bin));
   const Histogram equal = histogram(tensor({7, 7, 7}), 4);

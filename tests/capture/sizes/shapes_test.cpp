@@ -199,14 +199,14 @@ TEST(DimTable, TextRoundTrips) {
     EXPECT_THROW(dims_from_text(bad), ParseError) << bad;
 }
 
-struct Net : Module {
+struct SizedNet : Module {
   Linear fc1{*this, "fc1", 6, 16}, fc2{*this, "fc2", 16, 4};
   Dropout drop{*this, "drop", 0.5};
   Tensor operator()(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
 };
 
 struct Trainer {
-  Net net;
+  SizedNet net;
   AdamW optimizer{net.parameters(), {.lr = 0.01}};
   std::vector<Tensor> step(const std::vector<Tensor>& in) {
     const Tensor loss = cross_entropy(net(in[0]), in[1]);

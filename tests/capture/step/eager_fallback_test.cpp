@@ -44,7 +44,7 @@ struct Trained {
   std::string reason, explanation;
 };
 
-Trained train(const Program& program, const CapturedStepOptions* options) {
+Trained train_program(const Program& program, const CapturedStepOptions* options) {
   manual_seed(3);
   testing::DropoutNet net;
   AdamW optimizer(net.parameters(), {.lr = 1e-2});
@@ -75,8 +75,8 @@ Trained train(const Program& program, const CapturedStepOptions* options) {
 }
 
 Trained train_as_eager(const Program& program, const CapturedStepOptions& options = falling_back()) {
-  const Trained eager = train(program, nullptr);
-  Trained captured = train(program, &options);
+  const Trained eager = train_program(program, nullptr);
+  Trained captured = train_program(program, &options);
   EXPECT_EQ(captured.results.size(), eager.results.size());
   for (std::size_t i = 0; i < eager.results.size(); ++i)
     EXPECT_TRUE(bit_equal(captured.results[i], eager.results[i])) << "result " << i;

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::int64_t kUnlimited = 1'000'000'000'000;
 
-struct Net : Module {
+struct DeepNet : Module {
   std::deque<Linear> layers;
   std::deque<BatchNorm> norms;
-  Net() {
+  DeepNet() {
     for (int i = 0; i < 10; ++i) {
       layers.emplace_back(*this, "fc" + std::to_string(i), 16, 16);
       norms.emplace_back(*this, "norm" + std::to_string(i), 16);
@@ -34,8 +34,8 @@ struct Net : Module {
 };
 
 // A net, its optimizer and a step of training, ready to be frozen in sessions.
-struct Trainer {
-  Net net;
+struct DeepTrainer {
+  DeepNet net;
   AdamW optimizer{net.parameters()};
   Tensor x = normal({512, 16}), y = normal({512, 16});
 
@@ -58,7 +58,7 @@ std::int64_t bytes_before() {
 
 TEST(FreezeSession, ThePlanFitsTheBudgetAndRunsNoMoreAgainThanTheSession) {
   manual_seed(3);
-  Trainer trainer;
+  DeepTrainer trainer;
   trainer.step(trainer.x, trainer.y);
   const std::int64_t base = bytes_before();
   std::int64_t all = 0;
@@ -86,7 +86,7 @@ TEST(FreezeSession, ThePlanFitsTheBudgetAndRunsNoMoreAgainThanTheSession) {
 
 TEST(FreezeSession, TheCapturedStepHasTheGraphThatACaptureWithoutASessionHas) {
   manual_seed(4);
-  Trainer trainer;
+  DeepTrainer trainer;
   trainer.step(trainer.x, trainer.y);
   Capture capture;
   capture.output("loss", trainer.step(capture.input("x", trainer.x), capture.input("y", trainer.y)));

@@ -16,16 +16,16 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 // Two parameters with an optimizer for the first of them.
-struct Training {
+struct MarkedTraining {
   Tensor w = tensor({1, 2}).requires_grad(true).name("w").role(Role::parameter);
   Tensor v = tensor({3, 4}).requires_grad(true).name("v").role(Role::parameter);
   Sgd optimizer{{w}, {.lr = 0.125, .momentum = 0.5}};
 };
-using Body = std::function<Tensors(Training&, const Tensors&)>;
+using Body = std::function<Tensors(MarkedTraining&, const Tensors&)>;
 
 // The marks of w and v after each call.
-std::vector<bool> marks_of(const Body& body, bool captured, const std::function<void(Training&)>& between) {
-  Training t;
+std::vector<bool> marks_of(const Body& body, bool captured, const std::function<void(MarkedTraining&)>& between) {
+  MarkedTraining t;
   CapturedStep step = capture([&](const Tensors& in) { return body(t, in); });
   std::vector<bool> marks;
   for (int i = 0; i < 5; ++i) {
@@ -41,21 +41,21 @@ std::vector<bool> marks_of(const Body& body, bool captured, const std::function<
   return marks;
 }
 
-std::vector<bool> expect_as_eager(
-    const Body& body, const std::function<void(Training&)>& between = [](Training&) {}) {
+std::vector<bool> expect_marks_as_eager(
+    const Body& body, const std::function<void(MarkedTraining&)>& between = [](MarkedTraining&) {}) {
   const std::vector<bool> eager = marks_of(body, false, between);
   EXPECT_EQ(marks_of(body, true, between), eager);
   return eager;
 }
 
-void zero(Training& t) {
+void zero(MarkedTraining& t) {
   t.w.set_grad(Tensor());
   t.v.set_grad(Tensor());
 }
 
 TEST(GradientMarks, BackwardWritesAndTheOptimizerUses) {
-  const std::vector<bool> marks = expect_as_eager(
-      [](Training& t, const Tensors& in) -> Tensors {
+  const std::vector<bool> marks = expect_marks_as_eager(
+      [](MarkedTraining& t, const Tensors& in) -> Tensors {
         const Tensor loss = sum(t.w * t.v * in[0]);
         backward(loss);
         t.optimizer.step();
@@ -66,8 +66,8 @@ TEST(GradientMarks, BackwardWritesAndTheOptimizerUses) {
 }
 
 TEST(GradientMarks, BackwardAlone) {
-  const std::vector<bool> marks = expect_as_eager(
-      [](Training& t, const Tensors& in) -> Tensors {
+  const std::vector<bool> marks = expect_marks_as_eager(
+      [](MarkedTraining& t, const Tensors& in) -> Tensors {
         const Tensor loss = sum(t.w * in[0]);
         backward(loss);
         return {loss};
@@ -78,8 +78,8 @@ TEST(GradientMarks, BackwardAlone) {
 }
 
 TEST(GradientMarks, ClippedBeforeTheUpdate) {
-  expect_as_eager(
-      [](Training& t, const Tensors& in) -> Tensors {
+  expect_marks_as_eager(
+      [](MarkedTraining& t, const Tensors& in) -> Tensors {
         const Tensor loss = sum(t.w * t.v * in[0]);
         backward(loss);
         clip_grad_norm_({t.w, t.v}, 0.5);
@@ -90,8 +90,8 @@ TEST(GradientMarks, ClippedBeforeTheUpdate) {
 }
 
 TEST(GradientMarks, ASecondBackwardAfterTheUpdate) {
-  const std::vector<bool> marks = expect_as_eager(
-      [](Training& t, const Tensors& in) -> Tensors {
+  const std::vector<bool> marks = expect_marks_as_eager(
+      [](MarkedTraining& t, const Tensors& in) -> Tensors {
         backward(sum(t.w * in[0]));
         t.optimizer.step();
         const Tensor loss = sum(square(t.w) * in[0]);
@@ -104,12 +104,12 @@ TEST(GradientMarks, ASecondBackwardAfterTheUpdate) {
 
 // The gradients are there before the step, which only uses them.
 TEST(GradientMarks, AnUpdateAlone) {
-  const std::vector<bool> marks = expect_as_eager(
-      [](Training& t, const Tensors& in) -> Tensors {
+  const std::vector<bool> marks = expect_marks_as_eager(
+      [](MarkedTraining& t, const Tensors& in) -> Tensors {
         t.optimizer.step();
         return {in[0] * 2};
       },
-      [](Training& t) {
+      [](MarkedTraining& t) {
         zero(t);
         backward(sum(t.w * t.v));
       });
@@ -120,16 +120,16 @@ TEST(GradientMarks, AnUpdateAlone) {
 // A step that only reads the gradients leaves the marks alone, whatever they are.
 TEST(GradientMarks, AStepThatOnlyReads) {
   int call = 0;
-  expect_as_eager([](Training& t, const Tensors& in) -> Tensors { return {in[0] + t.w.grad()}; },
-                  [&](Training& t) {
-                    zero(t);
-                    backward(sum(t.w * t.v));
-                    if (call++ % 5 < 3) mark_grad_used(t.w);
-                  });
+  expect_marks_as_eager([](MarkedTraining& t, const Tensors& in) -> Tensors { return {in[0] + t.w.grad()}; },
+                        [&](MarkedTraining& t) {
+                          zero(t);
+                          backward(sum(t.w * t.v));
+                          if (call++ % 5 < 3) mark_grad_used(t.w);
+                        });
 }
 
 TEST(GradientMarks, ZeroGradInTheStep) {
-  const std::vector<bool> marks = expect_as_eager([](Training& t, const Tensors& in) -> Tensors {
+  const std::vector<bool> marks = expect_marks_as_eager([](MarkedTraining& t, const Tensors& in) -> Tensors {
     const Tensor loss = sum(t.w * in[0]);
     backward(loss);
     t.optimizer.step();

@@ -10,7 +10,7 @@
 #include <functional>
 #include <memory>
 
-namespace tapedeck {
+namespace tapedeck::module_changes_test {
 namespace {
 
 using testing::message_of;
@@ -119,4 +119,4 @@ TEST(CapturedModule, ChangesInsideACaptureAreRefused) {
 }
 
 }  // namespace
-}  // namespace tapedeck
+}  // namespace tapedeck::module_changes_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace tapedeck {
+namespace tapedeck::module_hooks_test {
 namespace {
 
 using testing::message_of;
@@ -156,4 +156,4 @@ TEST(CapturedModuleHook, AHookReadsNoValueInsideACapture) {
 }
 
 }  // namespace
-}  // namespace tapedeck
+}  // namespace tapedeck::module_hooks_test

@@ -14,7 +14,7 @@
 
 #include <limits>
 
-namespace tapedeck {
+namespace tapedeck::scaled_step_test {
 namespace {
 
 struct Net : Module {
@@ -93,4 +93,4 @@ TEST_F(ScaledStep, SkipsWhatIsNotFiniteWhenReplayed) {
 }
 
 }  // namespace
-}  // namespace tapedeck
+}  // namespace tapedeck::scaled_step_test

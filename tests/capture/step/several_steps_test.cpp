@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tapedeck {
+namespace tapedeck::several_steps_test {
 namespace {
 
 using Tensors = std::vector<Tensor>;
@@ -77,4 +77,4 @@ TEST(SeveralSteps, GradientsAddUpOverBatches) {
 }
 
 }  // namespace
-}  // namespace tapedeck
+}  // namespace tapedeck::several_steps_test

@@ -22,7 +22,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 // A net that trains, and its step.
-struct Training {
+struct QueriedTraining {
   testing::DropoutNet net;
   AdamW optimizer{net.parameters(), {.lr = 1e-2}};
   Tensor x = normal({5, 3}), y = normal({5, 2});
@@ -44,7 +44,7 @@ struct Training {
 TEST(StepQueries, ASavedStepGoesOnInAnExecutor) {
   manual_seed(4);
   const TemporaryFolder folder;
-  Training training;
+  QueriedTraining training;
   CapturedStep step = training.step();
   for (int i = 0; i < 3; ++i) step({training.x, training.y});
   step.save(folder.file("s.tape"), {{"note", "after three steps"}});
@@ -67,7 +67,7 @@ TEST(StepQueries, ASavedStepGoesOnInAnExecutor) {
 
 TEST(StepQueries, AFileMayHoldNoPlanOrAnother) {
   const TemporaryFolder folder;
-  Training training;
+  QueriedTraining training;
   CapturedStep step = training.step();
   EXPECT_EQ(step.captured(), nullptr);
   EXPECT_MENTIONS(message_of<UsageError>([&] { step.save(folder.file("s.tape")); }), "[save]");
@@ -105,7 +105,7 @@ TEST(StepQueries, AStepThatCallsTheHostIsNotSaved) {
 }
 
 TEST(StepQueries, ValuesStateAndThePeakAreThoseOfTheReplay) {
-  Training training;
+  QueriedTraining training;
   CapturedStep step = training.step();
   const auto call = [&] { return step({training.x, training.y})[0]; };
   call();
@@ -183,7 +183,7 @@ TEST(CapturedStep, ThePlanIsTheSameForAnyNumberOfThreads) {
   for (const int threads : {1, 2, 5}) {
     set_threads(threads);
     manual_seed(8);
-    Training training;
+    QueriedTraining training;
     CapturedStep step = training.step();
     for (int i = 0; i < 3; ++i) step({training.x, training.y});
     Plan plan = *step.plan();

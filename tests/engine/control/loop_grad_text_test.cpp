@@ -33,7 +33,7 @@ const char* const kLoopGrad =
 }
 )";
 
-std::string changed(std::string from, std::string to) {
+std::string changed_gradient(std::string from, std::string to) {
   std::string text = kLoopGrad;
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -85,7 +85,7 @@ TEST(LoopGradText, RulesNameWhatIsWrong) {
        "result 2 of the gradient of a pass is f32[2,2], not f32[2]"},
   };
   for (const auto& c : cases) {
-    const std::string message = message_of<ParseError>([&] { parse(changed(c.from, c.to), "t"); });
+    const std::string message = message_of<ParseError>([&] { parse(changed_gradient(c.from, c.to), "t"); });
     EXPECT_NE(message.find(std::string("t:2:")), std::string::npos) << message;
     EXPECT_NE(message.find(std::string("[loop_grad] ") + c.message), std::string::npos) << c.to << ": " << message;
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tapedeck {
+namespace tapedeck::checkpoint_results_test {
 namespace {
 
 Tensor made(std::uint64_t seed, const Shape& shape) {
@@ -130,4 +130,4 @@ TEST(CheckpointResults, AnExceptionLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace tapedeck
+}  // namespace tapedeck::checkpoint_results_test

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTolerance = 1e-12;
 
-Tensor leaf(double value) {
+Tensor leaf_f64(double value) {
   Tensor t = scalar(value, DType::f64);
   t.requires_grad(true);
   return t;
@@ -25,14 +25,14 @@ Tensor leaf(double value) {
 void write(Tensor& t, double value) { *static_cast<double*>(t.mutable_data()) = value; }
 
 TEST(DynamicGraph, T21_OneRecordedOp) {
-  const Tensor x = leaf(19);
+  const Tensor x = leaf_f64(19);
   const Tensor y = log(x);
   EXPECT_NEAR(y.item(), 2.9444389791664403, kTolerance);
   EXPECT_EQ(tape_stats().nodes, 1);
 }
 
 TEST(DynamicGraph, T22_ReciprocalIsADivisionOfANumber) {
-  const Tensor x = leaf(19);
+  const Tensor x = leaf_f64(19);
   const Tensor y = 1 / x;
   EXPECT_NEAR(y.item(), 1.0 / 19, kTolerance);
   backward(y);
@@ -40,7 +40,7 @@ TEST(DynamicGraph, T22_ReciprocalIsADivisionOfANumber) {
 }
 
 TEST(DynamicGraph, T25_ProductsAndSumsAndBackwardAgain) {
-  const Tensor x = leaf(19), y = leaf(1.2);
+  const Tensor x = leaf_f64(19), y = leaf_f64(1.2);
   const Tensor f = x * log(x) + x * y;
   EXPECT_NEAR(f.item(), 78.74434060416236, 1e-11);
   backward(f, {.retain = true});
@@ -51,7 +51,7 @@ TEST(DynamicGraph, T25_ProductsAndSumsAndBackwardAgain) {
 }
 
 TEST(DynamicGraph, T29_OneOperandOfADivision) {
-  const Tensor a = leaf(3);
+  const Tensor a = leaf_f64(3);
   const Tensor y = a / 10;
   backward(y);
   EXPECT_NEAR(a.grad().item(), 0.1, kTolerance);
@@ -60,7 +60,7 @@ TEST(DynamicGraph, T29_OneOperandOfADivision) {
 TEST(DynamicGraph, T30_ALongChainIsFreedAsItGoes) {
   const std::int64_t before = Allocator::host().stats().bytes_in_use;
   {
-    Tensor x = leaf(32);
+    Tensor x = leaf_f64(32);
     for (int i = 0; i < 7; ++i) x = x * 0.5;
     for (int i = 0; i < 3; ++i) x = square(x);
     EXPECT_EQ(x.item(), 0x1p-16);  // 0.25 to the power 8
@@ -71,7 +71,7 @@ TEST(DynamicGraph, T30_ALongChainIsFreedAsItGoes) {
 }
 
 TEST(DynamicGraph, T31_AGradientAddsToWhatIsThere) {
-  Tensor x = leaf(10);
+  Tensor x = leaf_f64(10);
   x.set_grad(scalar(10, DType::f64));
   {
     const Tensor f = x * log(x) + x;
@@ -82,7 +82,7 @@ TEST(DynamicGraph, T31_AGradientAddsToWhatIsThere) {
 }
 
 TEST(DynamicGraph, T32_AccumulatesOverRunsOnOtherValues) {
-  Tensor x = leaf(19);
+  Tensor x = leaf_f64(19);
   const Tensor y = scalar(1.2, DType::f64);
   backward(x * log(x) + x * y);
   EXPECT_NEAR(x.grad().item(), 5.14443897916644, kTolerance);
@@ -95,7 +95,7 @@ TEST(DynamicGraph, T32_AccumulatesOverRunsOnOtherValues) {
 }
 
 TEST(DynamicGraph, T33_FreeingEverythingLeavesNothing) {
-  const Tensor z = leaf(1);
+  const Tensor z = leaf_f64(1);
   {
     const Tensor y = concat({reshape(z * 10, {1}), reshape(z * 2, {1})}, 0);
     const Tensor x = sum(y * y);
@@ -107,7 +107,7 @@ TEST(DynamicGraph, T33_FreeingEverythingLeavesNothing) {
 }
 
 TEST(DynamicGraph, T34_OldResultsMayGoBeforeBackward) {
-  const Tensor y = leaf(1.3);
+  const Tensor y = leaf_f64(1.3);
   std::vector<Tensor> f;
   for (int i = 1; i <= 10; ++i) f.push_back(y * i);
   for (int i = 0; i < 5; ++i) f[i] = Tensor();
@@ -158,7 +158,7 @@ TEST(DynamicGraph, T42_IndependentLanesSideBySide) {
   std::thread lanes[2];
   for (int i = 0; i < 2; ++i)
     lanes[i] = std::thread([&results, &slopes, i] {
-      const Tensor x = leaf(10 - i);
+      const Tensor x = leaf_f64(10 - i);
       const Tensor y = x * 0.4;
       backward(y);
       results[i] = y.item();

@@ -13,7 +13,7 @@ namespace {
 
 using testing::message_of;
 
-constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;  // no double equals it
+constexpr std::int64_t kExactOdd = (std::int64_t{1} << 53) + 1;  // no double equals it
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -30,10 +30,10 @@ TEST(ExactElements, ToVectorRefusesATypeOfTheSameSize) {
 }
 
 TEST(ExactElements, ItemGivesTheExactElement) {
-  const Tensor x = integer_scalar(kOdd);
-  EXPECT_EQ(x.item<std::int64_t>(), kOdd);
+  const Tensor x = integer_scalar(kExactOdd);
+  EXPECT_EQ(x.item<std::int64_t>(), kExactOdd);
   EXPECT_TRUE(has(message_of<TypeError>([&] { x.item(); }), "no double equals 9007199254740993; call item<std::int64_t>()"));
-  EXPECT_EQ(integer_scalar(kOdd - 1).item(), 0x1p53);
+  EXPECT_EQ(integer_scalar(kExactOdd - 1).item(), 0x1p53);
   message_of<TypeError>([&] { integer_scalar(std::numeric_limits<std::int64_t>::max()).item(); });
   EXPECT_EQ(integer_scalar(std::numeric_limits<std::int64_t>::min()).item(), -0x1p63);
   EXPECT_TRUE(has(message_of<TypeError>([&] { x.item<double>(); }), "[item] the elements of i64[] are std::int64_t"));
@@ -42,36 +42,38 @@ TEST(ExactElements, ItemGivesTheExactElement) {
 
 TEST(ExactElements, IntegersOfTheAuthorStayExact) {
   const Tensor x = from_vector(std::vector<std::int64_t>{0, -1}, {2});
-  EXPECT_EQ((x + kOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd, kOdd - 1}));
-  EXPECT_EQ(where(less(x, 0), x, kOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd, -1}));
-  EXPECT_EQ(maximum(x, kOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd, kOdd}));
+  EXPECT_EQ((x + kExactOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kExactOdd, kExactOdd - 1}));
+  EXPECT_EQ(where(less(x, 0), x, kExactOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kExactOdd, -1}));
+  EXPECT_EQ(maximum(x, kExactOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kExactOdd, kExactOdd}));
   Tensor y = from_vector(std::vector<std::int64_t>{1}, {1});
-  add_(y, kOdd);
-  EXPECT_EQ(y.to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd + 1}));
+  add_(y, kExactOdd);
+  EXPECT_EQ(y.to_vector<std::int64_t>(), (std::vector<std::int64_t>{kExactOdd + 1}));
 }
 
 TEST(ExactElements, AnAttributeTakesNoIntegerThatNoDoubleEquals) {
-  const Tensor x = from_vector(std::vector<std::int64_t>{0, kOdd}, {2});
-  const std::string message = message_of<TypeError>([&] { full({2}, kOdd, DType::i64); });
+  const Tensor x = from_vector(std::vector<std::int64_t>{0, kExactOdd}, {2});
+  const std::string message = message_of<TypeError>([&] { full({2}, kExactOdd, DType::i64); });
   EXPECT_TRUE(has(message, "[full] no double equals 9007199254740993; make it a tensor by integer_scalar()")) << message;
   EXPECT_TRUE(has(message, "exact_elements_test.cpp:")) << message;
-  EXPECT_TRUE(has(message_of<TypeError>([&] { clamp(x, -kOdd, kOdd); }), "[clamp] no double equals -9007199254740993"));
-  message_of<TypeError>([&] { clamp(x, 0, kOdd); });
-  message_of<TypeError>([&] { clamp(x, kOdd); });
-  message_of<TypeError>([&] { full({2}, std::numeric_limits<std::int64_t>::max(), DType::i64); });
-  EXPECT_TRUE(has(message_of<TypeError>([&] { full_like(x, kOdd); }), "[full_like] no double equals 9007199254740993"));
-  EXPECT_TRUE(has(message_of<TypeError>([&] { fill_(x, kOdd); }), "[full] no double equals 9007199254740993"));
   EXPECT_TRUE(
-      has(message_of<TypeError>([&] { pad(x, {1}, {0}, "constant", kOdd); }), "[pad] no double equals 9007199254740993"));
-  EXPECT_TRUE(has(message_of<TypeError>([&] { arange(kOdd, kOdd + 3); }), "[arange] no double equals 9007199254740993"));
-  message_of<TypeError>([&] { arange(kOdd); });
-  EXPECT_EQ(x.to_vector<std::int64_t>(), (std::vector<std::int64_t>{0, kOdd})) << "a refused fill_ writes nothing";
-  EXPECT_EQ(full_like(x, kOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd - 1, kOdd - 1}));
-  EXPECT_EQ(pad(x, {1}, {0}, "constant", 7).to_vector<std::int64_t>(), (std::vector<std::int64_t>{7, 0, kOdd}));
-  EXPECT_EQ(arange(kOdd - 2, kOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd - 2}));
-  EXPECT_EQ(full({1}, kOdd - 1, DType::i64).item<std::int64_t>(), kOdd - 1);
-  EXPECT_EQ(clamp(x, 1, kOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kOdd - 1}));
-  EXPECT_EQ(minimum(maximum(x, 1), kOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kOdd}));
+      has(message_of<TypeError>([&] { clamp(x, -kExactOdd, kExactOdd); }), "[clamp] no double equals -9007199254740993"));
+  message_of<TypeError>([&] { clamp(x, 0, kExactOdd); });
+  message_of<TypeError>([&] { clamp(x, kExactOdd); });
+  message_of<TypeError>([&] { full({2}, std::numeric_limits<std::int64_t>::max(), DType::i64); });
+  EXPECT_TRUE(has(message_of<TypeError>([&] { full_like(x, kExactOdd); }), "[full_like] no double equals 9007199254740993"));
+  EXPECT_TRUE(has(message_of<TypeError>([&] { fill_(x, kExactOdd); }), "[full] no double equals 9007199254740993"));
+  EXPECT_TRUE(
+      has(message_of<TypeError>([&] { pad(x, {1}, {0}, "constant", kExactOdd); }), "[pad] no double equals 9007199254740993"));
+  EXPECT_TRUE(
+      has(message_of<TypeError>([&] { arange(kExactOdd, kExactOdd + 3); }), "[arange] no double equals 9007199254740993"));
+  message_of<TypeError>([&] { arange(kExactOdd); });
+  EXPECT_EQ(x.to_vector<std::int64_t>(), (std::vector<std::int64_t>{0, kExactOdd})) << "a refused fill_ writes nothing";
+  EXPECT_EQ(full_like(x, kExactOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kExactOdd - 1, kExactOdd - 1}));
+  EXPECT_EQ(pad(x, {1}, {0}, "constant", 7).to_vector<std::int64_t>(), (std::vector<std::int64_t>{7, 0, kExactOdd}));
+  EXPECT_EQ(arange(kExactOdd - 2, kExactOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kExactOdd - 2}));
+  EXPECT_EQ(full({1}, kExactOdd - 1, DType::i64).item<std::int64_t>(), kExactOdd - 1);
+  EXPECT_EQ(clamp(x, 1, kExactOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kExactOdd - 1}));
+  EXPECT_EQ(minimum(maximum(x, 1), kExactOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kExactOdd}));
 }
 
 TEST(ExactElements, ANumberThatDoesNotFitIsAnError) {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace tapedeck {
+namespace tapedeck::keep_here_test {
 namespace {
 
 const char* const kProgram = "program";     // the file of the ops that the tests count; the line is the op's number
@@ -277,4 +277,4 @@ TEST(KeepHere, ARegionOfKeptOpsOnlyLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace tapedeck
+}  // namespace tapedeck::keep_here_test

@@ -18,8 +18,10 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 Tensor doubles(const std::vector<double>& values) {
   return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
 }
-Tensor floats(const std::vector<float>& values) { return from_vector(values, Shape{static_cast<std::int64_t>(values.size())}); }
-Tensor integers(const std::vector<std::int64_t>& values) {
+Tensor float_row(const std::vector<float>& values) {
+  return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
+}
+Tensor integer_row(const std::vector<std::int64_t>& values) {
   return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
 }
 
@@ -31,20 +33,20 @@ std::vector<std::string> lines(const std::string& text) {
 }
 
 TEST(Print, AlignsTheNumbersOfATensor) {
-  EXPECT_EQ(to_string(reshape(floats({1, 2, 3, 4}), {2, 2})), "[[1. 2.]\n [3. 4.]] f32[2,2]");
-  EXPECT_EQ(to_string(reshape(floats({1, 2.5, -3, 40}), {2, 2})), "[[ 1.   2.5]\n [-3.  40. ]] f32[2,2]");
-  EXPECT_EQ(to_string(reshape(integers({0, 1, 2, 3, 4, 5, 6, 7}), {2, 2, 2})),
+  EXPECT_EQ(to_string(reshape(float_row({1, 2, 3, 4}), {2, 2})), "[[1. 2.]\n [3. 4.]] f32[2,2]");
+  EXPECT_EQ(to_string(reshape(float_row({1, 2.5, -3, 40}), {2, 2})), "[[ 1.   2.5]\n [-3.  40. ]] f32[2,2]");
+  EXPECT_EQ(to_string(reshape(integer_row({0, 1, 2, 3, 4, 5, 6, 7}), {2, 2, 2})),
             "[[[0 1]\n  [2 3]]\n\n [[4 5]\n  [6 7]]] i64[2,2,2]");
   EXPECT_EQ(to_string(doubles({1, -0.0})), "[ 1. -0.] f64[2]");
 }
 
 TEST(Print, GivesTheFewestDigitsOfTheDtype) {
   EXPECT_EQ(to_string(doubles({0.1, 1.0 / 3})), "[0.1        0.33333333] f64[2]");
-  EXPECT_EQ(to_string(floats({1.0f / 3})), "[0.33333334] f32[1]");
-  EXPECT_EQ(to_string(floats({0.1f, 0.25f})), "[0.1  0.25] f32[2]");
-  EXPECT_EQ(to_string(cast(floats({0.1f, -2}), DType::f16)), "[ 0.1 -2. ] f16[2]");
-  EXPECT_EQ(to_string(cast(floats({1.0f / 3}), DType::f16)), "[0.3333] f16[1]");
-  EXPECT_EQ(to_string(cast(floats({0.1f, 100}), DType::bf16)), "[  0.1 100. ] bf16[2]");
+  EXPECT_EQ(to_string(float_row({1.0f / 3})), "[0.33333334] f32[1]");
+  EXPECT_EQ(to_string(float_row({0.1f, 0.25f})), "[0.1  0.25] f32[2]");
+  EXPECT_EQ(to_string(cast(float_row({0.1f, -2}), DType::f16)), "[ 0.1 -2. ] f16[2]");
+  EXPECT_EQ(to_string(cast(float_row({1.0f / 3}), DType::f16)), "[0.3333] f16[1]");
+  EXPECT_EQ(to_string(cast(float_row({0.1f, 100}), DType::bf16)), "[  0.1 100. ] bf16[2]");
   EXPECT_EQ(to_string(doubles({1.0 / 3, 2}), {.precision = 3}), "[0.333 2.   ] f64[2]");
   EXPECT_EQ(to_string(doubles({0.5, 2}), {.precision = 0}), "[0. 2.] f64[2]");
 }
@@ -56,7 +58,7 @@ TEST(Print, TakesExponentsForNumbersFarFromOneOrFromEachOther) {
   EXPECT_EQ(to_string(doubles({1234.5678, 0.0123})), "[1.2345678e+03 1.2300000e-02] f64[2]");
   EXPECT_EQ(to_string(doubles({99999999})), "[99999999.] f64[1]");
   EXPECT_EQ(to_string(doubles({100000000})), "[1.e+08] f64[1]");
-  EXPECT_EQ(to_string(floats({1e-4f})), "[0.0001] f32[1]") << "0.0001f is not below itself";
+  EXPECT_EQ(to_string(float_row({1e-4f})), "[0.0001] f32[1]") << "0.0001f is not below itself";
 }
 
 TEST(Print, PrintsNumbersThatAreNotFinite) {
@@ -69,11 +71,11 @@ TEST(Print, PrintsNumbersThatAreNotFinite) {
 
 TEST(Print, PrintsIntegersExactlyAndBoolsAsWords) {
   const std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
-  EXPECT_EQ(to_string(integers({most, -1})), "[9223372036854775807                  -1] i64[2]");
-  EXPECT_EQ(to_string(integers({least})), "[-9223372036854775808] i64[1]");
-  EXPECT_EQ(to_string(cast(integers({7, 200}), DType::u8)), "[  7 200] u8[2]");
-  EXPECT_EQ(to_string(cast(integers({-7, 20}), DType::i32)), "[-7 20] i32[2]");
-  EXPECT_EQ(to_string(greater(floats({1, 3}), 2)), "[false  true] bool[2]");
+  EXPECT_EQ(to_string(integer_row({most, -1})), "[9223372036854775807                  -1] i64[2]");
+  EXPECT_EQ(to_string(integer_row({least})), "[-9223372036854775808] i64[1]");
+  EXPECT_EQ(to_string(cast(integer_row({7, 200}), DType::u8)), "[  7 200] u8[2]");
+  EXPECT_EQ(to_string(cast(integer_row({-7, 20}), DType::i32)), "[-7 20] i32[2]");
+  EXPECT_EQ(to_string(greater(float_row({1, 3}), 2)), "[false  true] bool[2]");
 }
 
 TEST(Print, PrintsPointsAndTensorsWithoutElements) {
@@ -121,12 +123,12 @@ TEST(Print, FollowsTheStridesOfViews) {
 
 TEST(Print, GoesToStreams) {
   std::ostringstream out;
-  out << "x = " << floats({1, 2}) << "; " << Tensor() << '\n';
+  out << "x = " << float_row({1, 2}) << "; " << Tensor() << '\n';
   EXPECT_EQ(out.str(), "x = [1. 2.] f32[2]; undefined\n");
 }
 
 TEST(Print, RecordsNothing) {
-  Tensor w = floats({1, 2});
+  Tensor w = float_row({1, 2});
   w.requires_grad(true);
   const Tensor y = w * 2;
   const std::int64_t nodes = tape_stats().nodes;

@@ -31,10 +31,10 @@ std::int64_t bytes_before() {
 }
 
 // A deep perceptron with dropout and batch norm, trained for some steps.
-struct Net : Module {
+struct DeepNet : Module {
   std::deque<Linear> layers;
   std::deque<BatchNorm> norms;
-  Net(int depth, std::int64_t width) {
+  DeepNet(int depth, std::int64_t width) {
     for (int i = 0; i < depth; ++i) {
       layers.emplace_back(*this, "fc" + std::to_string(i), width, width);
       norms.emplace_back(*this, "norm" + std::to_string(i), width);
@@ -47,9 +47,9 @@ struct Net : Module {
   }
 };
 
-std::vector<Tensor> trained(int steps, int depth = 12, std::int64_t width = 16, std::int64_t batch = 512) {
+std::vector<Tensor> trained_deep(int steps, int depth = 12, std::int64_t width = 16, std::int64_t batch = 512) {
   manual_seed(7);
-  Net net(depth, width);
+  DeepNet net(depth, width);
   AdamW optimizer(net.parameters(), {.lr = 1e-2});
   std::vector<Tensor> seen;
   for (int s = 0; s < steps; ++s) {
@@ -71,12 +71,12 @@ void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 }
 
 TEST(Session, TrainingHasTheSameBitsInsideEveryBudgetAndTheBudgetHolds) {
-  const std::vector<Tensor> expected = trained(4);
+  const std::vector<Tensor> expected = trained_deep(4);
   const std::int64_t base = bytes_before();
   std::int64_t all = 0;
   {
     Session session{.memory_budget = kUnlimited};
-    expect_equal(trained(4), expected);
+    expect_equal(trained_deep(4), expected);
     all = session.stats().peak_bytes - base;
     EXPECT_EQ(session.stats().evictions, 0);
     EXPECT_GT(session.stats().calls, 4 * 12 * 5);
@@ -85,7 +85,7 @@ TEST(Session, TrainingHasTheSameBitsInsideEveryBudgetAndTheBudgetHolds) {
     SCOPED_TRACE(part);
     const std::int64_t budget = bytes_before() + static_cast<std::int64_t>(part * static_cast<double>(all));
     Session session{.memory_budget = budget};
-    expect_equal(trained(4), expected);
+    expect_equal(trained_deep(4), expected);
     const SessionStats stats = session.stats();
     EXPECT_LE(stats.peak_bytes, budget);
     EXPECT_EQ(stats.budget, budget);

@@ -25,7 +25,7 @@ Lengths lengths() {
 }
 
 // Runs `steps` training steps with this forward pass. From one step to the next the loop keeps the loss alone.
-void train(int steps, const std::function<Tensor(const Tensor& x, const Tensor& w)>& forward) {
+void train_steps(int steps, const std::function<Tensor(const Tensor& x, const Tensor& w)>& forward) {
   const Tensor x = ones({4, 4});
   Tensor w = full({4, 4}, 0.5), kept;
   w.requires_grad(true);
@@ -37,9 +37,9 @@ void train(int steps, const std::function<Tensor(const Tensor& x, const Tensor& 
   }
 }
 
-Tensor block(const Tensor& x, const Tensor& w) { return sum(tanh(matmul(transpose(x, {1, 0}), w))); }
+Tensor product_loss(const Tensor& x, const Tensor& w) { return sum(tanh(matmul(transpose(x, {1, 0}), w))); }
 
-constexpr int kSteps = 3000;
+constexpr int kGrowthSteps = 3000;
 constexpr std::int64_t kShort = 5000;  // the tape may have about 1,000 dead nodes before it closes the gaps
 
 void expect_short(const Lengths& now) {
@@ -51,18 +51,18 @@ void expect_short(const Lengths& now) {
 
 TEST(TapeGrowth, ALossKeptAcrossSteps) {
   Lengths last{};
-  train(kSteps, [&](const Tensor& x, const Tensor& w) {
+  train_steps(kGrowthSteps, [&](const Tensor& x, const Tensor& w) {
     last = lengths();
-    return block(x, w);
+    return product_loss(x, w);
   });
   expect_short(last);
 }
 
 TEST(TapeGrowth, ALossKeptAcrossStepsWithCheckpoints) {
   Lengths last{};
-  train(kSteps, [&](const Tensor& x, const Tensor& w) {
+  train_steps(kGrowthSteps, [&](const Tensor& x, const Tensor& w) {
     last = lengths();
-    return checkpoint([&] { return block(x, w); }) + checkpoint([&] { return block(w, x); });
+    return checkpoint([&] { return product_loss(x, w); }) + checkpoint([&] { return product_loss(w, x); });
   });
   expect_short(last);
 }
@@ -92,7 +92,7 @@ TEST(TapeGrowth, BackwardVisitsOnlyWhatTheGradientReaches) {
   std::vector<Tensor> kept;
   int first = 0;
   for (int i = 0; i < 200; ++i) {
-    kept.push_back(block(x, w) + checkpoint([&] { return block(w, x); }));
+    kept.push_back(product_loss(x, w) + checkpoint([&] { return product_loss(w, x); }));
     w.set_grad(Tensor());
     const int visits = visits_of_backward(kept.back());
     if (i == 0) first = visits;
@@ -140,7 +140,7 @@ TEST(TapeGrowth, CheckpointsWithoutGradients) {
   w.requires_grad(true);
   const Tensor y = w * 2;
   const NoGrad no_grad;
-  for (int i = 0; i < kSteps; ++i) checkpoint([&] { return y * 2; });
+  for (int i = 0; i < kGrowthSteps; ++i) checkpoint([&] { return y * 2; });
   EXPECT_LT(lengths().regions, 2);
 }
 
@@ -150,19 +150,19 @@ TEST(TapeGrowth, RegionsSurviveWhenTheTapeClosesItsGaps) {
   Tensor w = full({4, 4}, 0.5);
   w.requires_grad(true);
   const Tensor expected = [&] {
-    backward(block(x, w));
+    backward(product_loss(x, w));
     return w.grad();
   }();
   w.set_grad(Tensor());
   const Tensor waiting = checkpoint([&] {
     tanh(w);  // a node that no tensor needs after the region
-    return block(x, w);
+    return product_loss(x, w);
   });
   Tensor other = full({4, 4}, 0.5);
   other.requires_grad(true);
   Tensor kept;
-  for (int i = 0; i < kSteps; ++i) {
-    const Tensor loss = checkpoint([&] { return block(x, other); });
+  for (int i = 0; i < kGrowthSteps; ++i) {
+    const Tensor loss = checkpoint([&] { return product_loss(x, other); });
     if (i % 2 == 0) backward(loss);
     kept = loss;
   }

@@ -17,15 +17,15 @@ namespace {
 using Doubles = std::vector<double>;
 constexpr double kTolerance = 1e-12;
 
-Tensor doubles(const Doubles& values, const Shape& shape) { return from_bytes({DType::f64, shape}, values.data()); }
-Tensor doubles(const Doubles& values) { return doubles(values, Shape{static_cast<std::int64_t>(values.size())}); }
-Tensor leaf(const Tensor& t) {
+Tensor f64_tensor(const Doubles& values, const Shape& shape) { return from_bytes({DType::f64, shape}, values.data()); }
+Tensor f64_tensor(const Doubles& values) { return f64_tensor(values, Shape{static_cast<std::int64_t>(values.size())}); }
+Tensor leaf_f64(const Tensor& t) {
   Tensor x = t;
   x.requires_grad(true);
   return x;
 }
-Tensor leaf(double value) { return leaf(scalar(value, DType::f64)); }
-Doubles values_of(const Tensor& t) { return t.to_vector<double>(); }
+Tensor leaf_f64(double value) { return leaf_f64(scalar(value, DType::f64)); }
+Doubles doubles_of(const Tensor& t) { return t.to_vector<double>(); }
 
 GradientOptions with_graph() {
   GradientOptions options;
@@ -45,7 +45,7 @@ GradientOptions retained() {
 
 void expect_near(const Tensor& t, const Doubles& expected) {
   ASSERT_TRUE(t.defined());
-  const Doubles got = values_of(t);
+  const Doubles got = doubles_of(t);
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i)
     EXPECT_NEAR(got[i], expected[i], kTolerance * std::max(1.0, std::fabs(expected[i]))) << i;
@@ -54,31 +54,32 @@ void expect_near(const Tensor& t, const Doubles& expected) {
 // ---- views and writes through them ----
 
 TEST(DynamicGraph, T23_AViewFollowsItsBase) {
-  const Tensor base = doubles({11, 10});
+  const Tensor base = f64_tensor({11, 10});
   const Tensor first = slice(base, 0, 0, 1), second = slice(base, 0, 1, 2);
-  EXPECT_EQ(values_of(second), (Doubles{10}));
-  copy_(base, doubles({21, 20}));
-  EXPECT_EQ(values_of(first), (Doubles{21}));
-  EXPECT_EQ(values_of(second), (Doubles{20}));
+  EXPECT_EQ(doubles_of(second), (Doubles{10}));
+  copy_(base, f64_tensor({21, 20}));
+  EXPECT_EQ(doubles_of(first), (Doubles{21}));
+  EXPECT_EQ(doubles_of(second), (Doubles{20}));
   fill_(second, 7);
-  EXPECT_EQ(values_of(base), (Doubles{21, 7}));
+  EXPECT_EQ(doubles_of(base), (Doubles{21, 7}));
 }
 
 TEST(DynamicGraph, T24_AViewOfAViewFollowsBoth) {
-  const Tensor base = doubles({0, 1, 2, 13, 14, 15}, {2, 3});
+  const Tensor base = f64_tensor({0, 1, 2, 13, 14, 15}, {2, 3});
   const Tensor row = slice(base, 0, 1, 2), inner = slice(row, 1, 1, 3);
-  EXPECT_EQ(values_of(row), (Doubles{13, 14, 15}));
-  EXPECT_EQ(values_of(inner), (Doubles{14, 15}));
-  copy_(base, doubles({0, 1, 2, 23, 24, 25}, {2, 3}));
-  EXPECT_EQ(values_of(inner), (Doubles{24, 25}));
+  EXPECT_EQ(doubles_of(row), (Doubles{13, 14, 15}));
+  EXPECT_EQ(doubles_of(inner), (Doubles{14, 15}));
+  copy_(base, f64_tensor({0, 1, 2, 23, 24, 25}, {2, 3}));
+  EXPECT_EQ(doubles_of(inner), (Doubles{24, 25}));
   mul_(inner, 10);
-  EXPECT_EQ(values_of(row), (Doubles{23, 240, 250}));
-  EXPECT_EQ(values_of(base), (Doubles{0, 1, 2, 23, 240, 250}));
+  EXPECT_EQ(doubles_of(row), (Doubles{23, 240, 250}));
+  EXPECT_EQ(doubles_of(base), (Doubles{0, 1, 2, 23, 240, 250}));
 }
 
 // A net whose activations are stored in one buffer: b1 = w1 b0, b2 = w2 (b0 + b1), b3 = w3 (b0 + b1 + b2).
 TEST(DynamicGraph, T26_ActivationsGrowInsideOneBuffer) {
-  const Tensor x = leaf(doubles({0.5})), w1 = leaf(doubles({2})), w2 = leaf(doubles({-0.5})), w3 = leaf(doubles({4}));
+  const Tensor x = leaf_f64(f64_tensor({0.5})), w1 = leaf_f64(f64_tensor({2})), w2 = leaf_f64(f64_tensor({-0.5})),
+               w3 = leaf_f64(f64_tensor({4}));
   const Tensor buffer = zeros({4}, DType::f64);
   slice_assign_(buffer, {0}, {1}, x);
   const Tensor* weights[] = {&w1, &w2, &w3};
@@ -86,43 +87,43 @@ TEST(DynamicGraph, T26_ActivationsGrowInsideOneBuffer) {
     const Tensor so_far = reshape(sum(slice(buffer, 0, 0, i + 1)), Shape{1});
     slice_assign_(buffer, {i + 1}, {i + 2}, *weights[i] * so_far);
   }
-  EXPECT_EQ(values_of(buffer), (Doubles{0.5, 1, -0.75, 3}));
+  EXPECT_EQ(doubles_of(buffer), (Doubles{0.5, 1, -0.75, 3}));
   backward(sum(slice(buffer, 0, 3, 4)));
-  EXPECT_EQ(values_of(x.grad()), (Doubles{6}));
-  EXPECT_EQ(values_of(w1.grad()), (Doubles{1}));
-  EXPECT_EQ(values_of(w2.grad()), (Doubles{6}));
-  EXPECT_EQ(values_of(w3.grad()), (Doubles{0.75}));
+  EXPECT_EQ(doubles_of(x.grad()), (Doubles{6}));
+  EXPECT_EQ(doubles_of(w1.grad()), (Doubles{1}));
+  EXPECT_EQ(doubles_of(w2.grad()), (Doubles{6}));
+  EXPECT_EQ(doubles_of(w3.grad()), (Doubles{0.75}));
 }
 
 TEST(DynamicGraph, WritesThroughAViewCarryGradients) {
-  const Tensor x = leaf(doubles({1, 2, 3})), s = leaf(doubles({10}));
+  const Tensor x = leaf_f64(f64_tensor({1, 2, 3})), s = leaf_f64(f64_tensor({10}));
   const Tensor y = x * 2;
   mul_(slice(y, 0, 1, 2), s);
-  EXPECT_EQ(values_of(y), (Doubles{2, 40, 6}));
+  EXPECT_EQ(doubles_of(y), (Doubles{2, 40, 6}));
   backward(sum(y));
-  EXPECT_EQ(values_of(x.grad()), (Doubles{2, 20, 2}));
-  EXPECT_EQ(values_of(s.grad()), (Doubles{4}));
+  EXPECT_EQ(doubles_of(x.grad()), (Doubles{2, 20, 2}));
+  EXPECT_EQ(doubles_of(s.grad()), (Doubles{4}));
 }
 
 TEST(DynamicGraph, InPlaceArithmeticEqualsTheOrdinary) {
-  const Tensor x = leaf(doubles({1, 2}));
+  const Tensor x = leaf_f64(f64_tensor({1, 2}));
   Tensor y = x + 0;
   add_(y, 3);
   sub_(y, 1);
   mul_(y, x);
   div_(y, 4);
-  EXPECT_EQ(values_of(y), (Doubles{0.75, 2}));  // the formula is x (x + 2) / 4
+  EXPECT_EQ(doubles_of(y), (Doubles{0.75, 2}));  // the formula is x (x + 2) / 4
   backward(sum(y));
-  EXPECT_EQ(values_of(x.grad()), (Doubles{1, 1.5}));
+  EXPECT_EQ(doubles_of(x.grad()), (Doubles{1, 1.5}));
   const Tensor z = x + 0;
   zero_(z);
-  EXPECT_EQ(values_of(z), (Doubles{0, 0}));
+  EXPECT_EQ(doubles_of(z), (Doubles{0, 0}));
 }
 
 // ---- nodes that stay on the tape ----
 
 TEST(DynamicGraph, T33_KeepsJustWhatBackwardCanReach) {
-  const Tensor z = leaf(1);
+  const Tensor z = leaf_f64(1);
   {
     Tensor y;
     {
@@ -132,14 +133,14 @@ TEST(DynamicGraph, T33_KeepsJustWhatBackwardCanReach) {
       EXPECT_EQ(tape_stats().nodes, 6);
     }
     EXPECT_EQ(tape_stats().nodes, 5) << "the exponential was nobody's";
-    EXPECT_EQ(values_of(y), (Doubles{10, 2}));
+    EXPECT_EQ(doubles_of(y), (Doubles{10, 2}));
   }
   EXPECT_EQ(tape_stats().nodes, 0);
   EXPECT_EQ(tape_stats().values, 0);
 }
 
 TEST(DynamicGraph, T35_WhatDependsOnWhat) {
-  const Tensor a = leaf(1), b = leaf(2), c = leaf(3);
+  const Tensor a = leaf_f64(1), b = leaf_f64(2), c = leaf_f64(3);
   const Tensor e = a * b, g = e * c, f = a + c;
   EXPECT_TRUE(depends(g, a) && depends(g, b) && !depends(g, f));
   EXPECT_TRUE(depends(g, a) && depends(g, e) && depends(g, c) && !depends(g, f));
@@ -148,7 +149,7 @@ TEST(DynamicGraph, T35_WhatDependsOnWhat) {
 }
 
 TEST(DynamicGraph, T36_DetachingInTheMiddleOfAChain) {
-  Tensor x = leaf(2);
+  Tensor x = leaf_f64(2);
   {
     Tensor y = log(x);
     const Tensor z = y * 0.5;
@@ -174,7 +175,7 @@ TEST(DynamicGraph, T36_FreeingTheInputOfADetachedChain) {
     EXPECT_EQ(tape_stats().values, values) << held;
   };
   for (const bool detached : {true, false}) {
-    Tensor x = leaf(2);
+    Tensor x = leaf_f64(2);
     Tensor y = log(x);
     Tensor z = y * 0.5;
     expect_tape(2, 4, "x, y, 0.5 and z");
@@ -192,7 +193,7 @@ TEST(DynamicGraph, T36_FreeingTheInputOfADetachedChain) {
 }
 
 TEST(DynamicGraph, T38_TheOtherFactorOfADetachedOneKeepsItsGradient) {
-  const Tensor x = leaf(2), a = leaf(3);
+  const Tensor x = leaf_f64(2), a = leaf_f64(3);
   {
     Tensor y = log(x);
     const Tensor z = a * y;
@@ -209,7 +210,7 @@ TEST(DynamicGraph, T38_TheOtherFactorOfADetachedOneKeepsItsGradient) {
 }
 
 TEST(DynamicGraph, T39_DetachingInALongerChain) {
-  Tensor x = leaf(2);
+  Tensor x = leaf_f64(2);
   Tensor f = log(x);
   Tensor y = f * 0.5;
   Tensor z = exp(y);
@@ -232,7 +233,7 @@ TEST(DynamicGraph, T39_DetachingInALongerChain) {
 // ---- gradients as values ----
 
 TEST(DynamicGraph, T25_GradientsOfIntermediatesToo) {
-  const Tensor x = leaf(19), y = leaf(1.2);
+  const Tensor x = leaf_f64(19), y = leaf_f64(1.2);
   const Tensor z = x * y, f = x * log(x) + z;
   const std::vector<Tensor> g = gradients({f}, {x, y, z}, retained());
   EXPECT_NEAR(g[0].item(), 5.14443897916644, kTolerance);
@@ -243,14 +244,14 @@ TEST(DynamicGraph, T25_GradientsOfIntermediatesToo) {
 }
 
 TEST(Autodiff, T64_SecondGradientOfCosine) {
-  const Tensor x = leaf(0.7);
+  const Tensor x = leaf_f64(0.7);
   const Tensor g = gradients({cos(x)}, {x}, with_graph())[0];
   EXPECT_NEAR(g.item(), -std::sin(0.7), kTolerance);
   EXPECT_NEAR(gradients({g}, {x})[0].item(), -std::cos(0.7), kTolerance);
 }
 
 TEST(Autodiff, HigherGradientsOfAPower) {
-  const Tensor x = leaf(3);
+  const Tensor x = leaf_f64(3);
   Tensor y = square(x) * square(x);
   for (double expected : {108.0, 108.0, 72.0, 24.0}) {  // the derivatives 4 x^3, 12 x^2, 24 x and 24
     y = gradients({y}, {x}, with_graph())[0];
@@ -260,7 +261,7 @@ TEST(Autodiff, HigherGradientsOfAPower) {
 }
 
 TEST(Autodiff, T65_AnIntermediateAndALeafInOnePass) {
-  const Tensor x = leaf(3);
+  const Tensor x = leaf_f64(3);
   const Tensor y = square(x), z = square(y);
   const std::vector<Tensor> g = gradients({z}, {x, y});
   EXPECT_EQ(g[0].item(), 4 * 27);
@@ -268,13 +269,13 @@ TEST(Autodiff, T65_AnIntermediateAndALeafInOnePass) {
 }
 
 TEST(Autodiff, T72_TheGradientOfAnIntermediateIsOne) {
-  const Tensor x = leaf(5), w = leaf(2);
+  const Tensor x = leaf_f64(5), w = leaf_f64(2);
   const Tensor y = x * w, z = y + 1;
   EXPECT_EQ(gradients({z}, {y})[0].item(), 1);
 }
 
 TEST(Autodiff, T73_AnUnreachedTensorHasNone) {
-  const Tensor x = leaf(1), other = leaf(2);
+  const Tensor x = leaf_f64(1), other = leaf_f64(2);
   const Tensor y = x * 3;
   const std::vector<Tensor> g = gradients({y}, {x, other, x});
   EXPECT_EQ(g[0].item(), 3);
@@ -288,9 +289,9 @@ TEST(Autodiff, T73_AnUnreachedTensorHasNone) {
 
 // The gradient of <J^T u, v> for u is J v, so two backward runs give a forward-mode derivative.
 TEST(Autodiff, T74_ForwardModeFromTwoBackwardRuns) {
-  const Tensor w = doubles({1, -2, 0.5, 3, 0.25, -1}, {2, 3}), v = doubles({1, 2, -1}, {3, 1});
-  const Tensor x = leaf(doubles({0.1, 0.2, 0.3}, {3, 1}));
-  const Tensor u = leaf(doubles({1, 1}, {2, 1}));
+  const Tensor w = f64_tensor({1, -2, 0.5, 3, 0.25, -1}, {2, 3}), v = f64_tensor({1, 2, -1}, {3, 1});
+  const Tensor x = leaf_f64(f64_tensor({0.1, 0.2, 0.3}, {3, 1}));
+  const Tensor u = leaf_f64(f64_tensor({1, 1}, {2, 1}));
   const Tensor y = tanh(matmul(w, x));
   GradientOptions options = with_graph();
   options.heads = {u};
@@ -301,21 +302,21 @@ TEST(Autodiff, T74_ForwardModeFromTwoBackwardRuns) {
 }
 
 TEST(Autodiff, T112_SeveralTargetsWithHeadsOfTheirOwn) {
-  const Tensor x = leaf(doubles(Doubles(15, 1), {3, 5}));
+  const Tensor x = leaf_f64(f64_tensor(Doubles(15, 1), {3, 5}));
   const Tensor rows[3] = {slice(x, 0, 0, 1), slice(x, 0, 1, 2), slice(x, 0, 2, 3)};
-  const Tensor up = doubles({1, 2, 3, 4, 5}, {1, 5}), down = doubles({5, 4, 3, 2, 1}, {1, 5});
+  const Tensor up = f64_tensor({1, 2, 3, 4, 5}, {1, 5}), down = f64_tensor({5, 4, 3, 2, 1}, {1, 5});
   const Tensor g = gradients({rows[0], rows[1], rows[2]}, {x}, with_heads({Tensor(), up, down}))[0];
-  EXPECT_EQ(values_of(g), (Doubles{1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1}));
+  EXPECT_EQ(doubles_of(g), (Doubles{1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1}));
 }
 
 TEST(Autodiff, W6_TheSameTargetTwiceAddsItsHeads) {
-  const Tensor x = leaf(doubles({1, 2}));
+  const Tensor x = leaf_f64(f64_tensor({1, 2}));
   const Tensor y = x * 3;
-  expect_near(gradients({y, y}, {x}, with_heads({doubles({1, 10}), doubles({100, 1000})}))[0], {303, 3030});
+  expect_near(gradients({y, y}, {x}, with_heads({f64_tensor({1, 10}), f64_tensor({100, 1000})}))[0], {303, 3030});
 }
 
 TEST(Autodiff, T115_TheGradientOfAGradientRunsBackward) {
-  const Tensor x = leaf(1);
+  const Tensor x = leaf_f64(1);
   const Tensor g = gradients({exp(x) + x}, {x}, with_graph())[0];
   EXPECT_NEAR(g.item(), std::exp(1) + 1, kTolerance);
   backward(g);
@@ -331,7 +332,7 @@ TEST(Autodiff, T76_AGradientThatIsNotTheDerivative) {
   const auto backward_of = [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
     return std::vector<Tensor>{dys[0] * 20};
   };
-  const Tensor a = leaf(3);
+  const Tensor a = leaf_f64(3);
   const Tensor y = custom_gradient({a}, forward, backward_of)[0];
   EXPECT_EQ(y.item(), 30);
   const Tensor g = gradients({y}, {a}, with_graph())[0];
@@ -349,7 +350,7 @@ TEST(Autodiff, T77_AMissingGradientIsNone) {
   const auto first_only = [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
     return std::vector<Tensor>{dys[0] * 3, Tensor()};
   };
-  const Tensor a = leaf(1), b = leaf(2);
+  const Tensor a = leaf_f64(1), b = leaf_f64(2);
   const Tensor y = custom_gradient({a, b}, forward, first_only)[0];
   backward(y * 2);
   EXPECT_EQ(a.grad().item(), 6);
@@ -360,7 +361,7 @@ TEST(Autodiff, T77_AMissingGradientIsNone) {
 // ---- gradient hooks ----
 
 TEST(Autodiff, HooksSeeACompleteGradientOnceAndMayReplaceIt) {
-  Tensor x = leaf(2);
+  Tensor x = leaf_f64(2);
   int calls = 0;
   double seen = 0;
   x.on_grad([&](const Tensor& g) {
@@ -375,7 +376,7 @@ TEST(Autodiff, HooksSeeACompleteGradientOnceAndMayReplaceIt) {
 }
 
 TEST(Autodiff, AHookOnAnIntermediateReachesWhatIsBehindIt) {
-  const Tensor x = leaf(2);
+  const Tensor x = leaf_f64(2);
   Tensor y = x * 3;
   y.on_grad([](const Tensor&) { return scalar(100, DType::f64); });
   y.on_grad([](const Tensor& g) {

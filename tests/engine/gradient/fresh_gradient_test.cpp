@@ -13,11 +13,11 @@
 namespace tapedeck {
 namespace {
 
-Tensor leaf(double value) { return full({2, 2}, value, DType::f32).requires_grad(true); }
+Tensor filled_leaf(double value) { return full({2, 2}, value, DType::f32).requires_grad(true); }
 
 // MXNet's test, step by step.
 TEST(FreshGradient, T113_DetachUpdatedGrad) {
-  Tensor x = leaf(1), y = leaf(1);
+  Tensor x = filled_leaf(1), y = filled_leaf(1);
   EXPECT_FALSE(grad_is_fresh(x));
   EXPECT_FALSE(grad_is_fresh(y));
   backward(x + 2 + y, {.head = ones({2, 2})});
@@ -37,7 +37,7 @@ TEST(FreshGradient, T113_DetachUpdatedGrad) {
 }
 
 TEST(FreshGradient, AnOptimizerUsesIt) {
-  Tensor a = leaf(1), b = leaf(2), frozen = leaf(3);
+  Tensor a = filled_leaf(1), b = filled_leaf(2), frozen = filled_leaf(3);
   Sgd optimizer({a, b, frozen}, {.lr = 0.5});
   backward(sum(a * b * frozen));
   frozen.requires_grad(false);
@@ -54,7 +54,7 @@ TEST(FreshGradient, AnOptimizerUsesIt) {
 }
 
 TEST(FreshGradient, ClearedWithTheGradient) {
-  Tensor a = leaf(1);
+  Tensor a = filled_leaf(1);
   Sgd optimizer({a}, {.lr = 0.5});
   backward(sum(a));
   optimizer.zero_grad();
@@ -66,7 +66,7 @@ TEST(FreshGradient, ClearedWithTheGradient) {
 }
 
 TEST(FreshGradient, KeptByClippingAndSharedByHandles) {
-  Tensor a = leaf(1);
+  Tensor a = filled_leaf(1);
   const Tensor other = a;
   backward(sum(a * 5));
   clip_grad_norm_({a}, 1);
@@ -78,7 +78,7 @@ TEST(FreshGradient, KeptByClippingAndSharedByHandles) {
 }
 
 TEST(FreshGradient, OfRequestsAndResults) {
-  Tensor written = leaf(1), none = leaf(1);
+  Tensor written = filled_leaf(1), none = filled_leaf(1);
   written.grad_request(GradRequest::write);
   none.grad_request(GradRequest::none);
   Tensor h = written * none;
@@ -87,13 +87,13 @@ TEST(FreshGradient, OfRequestsAndResults) {
   EXPECT_TRUE(grad_is_fresh(written));
   EXPECT_FALSE(grad_is_fresh(none));
   EXPECT_TRUE(grad_is_fresh(h)) << "retained";
-  Tensor asked = leaf(1);
+  Tensor asked = filled_leaf(1);
   EXPECT_TRUE(gradients({sum(asked * 2)}, {asked})[0].defined());
   EXPECT_FALSE(grad_is_fresh(asked)) << "gradients() writes no grad()";
 }
 
 TEST(FreshGradient, WithoutATensorOrAGradient) {
-  const Tensor undefined, t = leaf(1);
+  const Tensor undefined, t = filled_leaf(1);
   EXPECT_THROW(grad_is_fresh(undefined), TypeError);
   EXPECT_THROW(mark_grad_used(undefined), TypeError);
   EXPECT_THROW(mark_grad_fresh(undefined), TypeError);

@@ -15,10 +15,10 @@ namespace {
 using testing::message_of;
 using Floats = std::vector<float>;
 
-Tensor leaf(std::initializer_list<float> values) { return tensor(values).requires_grad(true); }
+Tensor listed_leaf(std::initializer_list<float> values) { return tensor(values).requires_grad(true); }
 
 TEST(Gradients, OfHigherOrder) {
-  const Tensor x = leaf({0.5f});
+  const Tensor x = listed_leaf({0.5f});
   Tensor y = sin(x);
   const double expected[] = {std::cos(0.5), -std::sin(0.5), -std::cos(0.5), std::sin(0.5), std::cos(0.5)};
   for (double e : expected) {
@@ -28,7 +28,7 @@ TEST(Gradients, OfHigherOrder) {
 }
 
 TEST(Gradients, BackwardOfAGradientReachesTheLeaf) {
-  const Tensor x = leaf({1});
+  const Tensor x = listed_leaf({1});
   const Tensor g = gradients({exp(x) + x}, {x}, {.create_graph = true})[0];
   EXPECT_NEAR(g.item(), 3.7182818, 1e-6);
   backward(g);
@@ -36,7 +36,7 @@ TEST(Gradients, BackwardOfAGradientReachesTheLeaf) {
 }
 
 TEST(Gradients, WithBackwardRecordedLeavesHoldDifferentiableGradients) {
-  const Tensor x = leaf({3});
+  const Tensor x = listed_leaf({3});
   backward(x * x * x, {.create_graph = true});
   EXPECT_EQ(x.grad().item(), 27);
   EXPECT_EQ(gradients({x.grad()}, {x})[0].item(), 18);
@@ -46,22 +46,22 @@ TEST(Gradients, WithBackwardRecordedLeavesHoldDifferentiableGradients) {
 }
 
 TEST(Gradients, OfSeveralTargetsAndOfOneGivenTwice) {
-  const Tensor x = leaf({2}), y = x * x, z = y * y;
+  const Tensor x = listed_leaf({2}), y = x * x, z = y * y;
   const std::vector<Tensor> g = gradients({z, y}, {x, y});
   EXPECT_EQ(g[0].item(), 32 + 4) << "4 x^3 + 2 x";
   EXPECT_EQ(g[1].item(), 8 + 1);
-  const Tensor u = leaf({5}), v = u * 3;
+  const Tensor u = listed_leaf({5}), v = u * 3;
   EXPECT_EQ(gradients({v, v}, {u})[0].item(), 6);
 }
 
 TEST(Gradients, WithHeadsOfTheirOwn) {
-  const Tensor x = leaf({1, 2, 3}), y = x * 2, z = x * x;
+  const Tensor x = listed_leaf({1, 2, 3}), y = x * 2, z = x * x;
   const Tensor g = gradients({y, z}, {x}, {.heads = {tensor({1, 10, 100}), tensor({1, 1, 1})}})[0];
   EXPECT_EQ(g.to_vector<float>(), (Floats{4, 24, 206}));
 }
 
 TEST(Gradients, OfWhatIsNotReached) {
-  const Tensor x = leaf({1}), unused = leaf({1});
+  const Tensor x = listed_leaf({1}), unused = listed_leaf({1});
   EXPECT_FALSE(gradients({x * 2}, {unused})[0].defined());
   EXPECT_MENTIONS(message_of<GradientError>([&] { gradients({x * 2}, {unused}, {.allow_unused = false}); }),
                   "no target depends on wrt 0: f32[1]");
@@ -69,7 +69,7 @@ TEST(Gradients, OfWhatIsNotReached) {
 }
 
 TEST(Gradients, SecondUseWithoutRetainIsAnError) {
-  const Tensor x = leaf({2}), y = x * x;
+  const Tensor x = listed_leaf({2}), y = x * x;
   backward(y, {.retain = true});
   backward(y);
   EXPECT_EQ(x.grad().item(), 8) << "two backwards add up";
@@ -79,7 +79,7 @@ TEST(Gradients, SecondUseWithoutRetainIsAnError) {
 
 TEST(Gradients, AddUpForAnyNumberOfUses) {
   for (int n = 1; n <= 20; ++n) {
-    const Tensor x = leaf({1.5f});
+    const Tensor x = listed_leaf({1.5f});
     Tensor y = x;
     for (int i = 1; i < n; ++i) y = y + x;
     backward(n == 1 ? y * 1 : y);
@@ -88,7 +88,7 @@ TEST(Gradients, AddUpForAnyNumberOfUses) {
 }
 
 TEST(Gradients, AreWrittenAddedOrLeftOutAsTheLeafRequests) {
-  Tensor add = leaf({1}), write = leaf({1}), none = leaf({1});
+  Tensor add = listed_leaf({1}), write = listed_leaf({1}), none = listed_leaf({1});
   write.grad_request(GradRequest::write);
   none.grad_request(GradRequest::none);
   for (int i = 0; i < 3; ++i) backward(add * 2 + write * 3 + none * 4 + write);
@@ -98,7 +98,7 @@ TEST(Gradients, AreWrittenAddedOrLeftOutAsTheLeafRequests) {
 }
 
 TEST(Gradients, OfTwoLeavesShareNoBytes) {
-  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), head = tensor({1, 1});
+  const Tensor a = listed_leaf({1, 2}), b = listed_leaf({3, 4}), head = tensor({1, 1});
   backward(a + b, {.head = head});
   zero_(a.grad());
   EXPECT_EQ(b.grad().to_vector<float>(), (Floats{1, 1}));
@@ -106,7 +106,7 @@ TEST(Gradients, OfTwoLeavesShareNoBytes) {
 }
 
 TEST(Gradients, PassThroughHooks) {
-  Tensor x = leaf({1, 2});
+  Tensor x = listed_leaf({1, 2});
   Floats seen;
   x.on_grad([](const Tensor& g) { return g * 10; });
   Tensor y = x * 3;
@@ -135,7 +135,7 @@ std::vector<Tensor> times_ten(const Tensor& x, int seen_as) {
 }
 
 TEST(Gradients, OfOnesOwn) {
-  const Tensor x = leaf({1, 2});
+  const Tensor x = listed_leaf({1, 2});
   const Tensor y = times_ten(x, 20)[0];
   EXPECT_EQ(y.to_vector<float>(), (Floats{10, 20}));
   backward(sum(y * 3));
@@ -144,7 +144,7 @@ TEST(Gradients, OfOnesOwn) {
 }
 
 TEST(Gradients, OfOnesOwnAreChecked) {
-  const Tensor x = leaf({1, 2});
+  const Tensor x = listed_leaf({1, 2});
   auto with = [&](std::vector<Tensor> dxs) {
     return custom_gradient(
         {x}, [](const std::vector<Tensor>& xs) { return xs; },
@@ -158,7 +158,7 @@ TEST(Gradients, OfOnesOwnAreChecked) {
 }
 
 TEST(Kept, AMaskInsteadOfTheOperands) {
-  const Tensor a = leaf({1, 5, 3, 7}), b = leaf({4, 2, 6, 0});
+  const Tensor a = listed_leaf({1, 5, 3, 7}), b = listed_leaf({4, 2, 6, 0});
   Tensor y = maximum(a + 1, b + 1);
   const std::vector<Saved> kept = saved();
   std::int64_t bytes = 0;
@@ -174,7 +174,7 @@ TEST(Kept, AMaskInsteadOfTheOperands) {
 }
 
 TEST(Kept, NothingWhereShapesAreEnough) {
-  const Tensor a = leaf({1, 2, 3});
+  const Tensor a = listed_leaf({1, 2, 3});
   const Tensor y = sum(broadcast_to(reshape(a + 1, {3, 1}), {3, 10}));
   EXPECT_EQ(tape_stats().saved_bytes, 0);
   EXPECT_TRUE(saved().empty());
@@ -183,7 +183,7 @@ TEST(Kept, NothingWhereShapesAreEnough) {
 }
 
 TEST(Kept, EachStorageIsListedOnceWithAllItsReaders) {
-  const Tensor a = leaf({1, 2}), b = a * 3, c = mul(b, b);
+  const Tensor a = listed_leaf({1, 2}), b = a * 3, c = mul(b, b);
   const std::vector<Saved> kept = saved();
   ASSERT_EQ(kept.size(), 2u) << "b, and the number 3 for a's gradient";
   EXPECT_MENTIONS(kept[1].reason, "operand 0 of 'mul' at");
@@ -191,7 +191,7 @@ TEST(Kept, EachStorageIsListedOnceWithAllItsReaders) {
 }
 
 TEST(Freeing, DropsABranchThatNobodyHolds) {
-  const Tensor x = leaf({1, 2});
+  const Tensor x = listed_leaf({1, 2});
   const Tensor kept = exp(x);
   {
     const Tensor gone = sum(exp(exp(x * 2)));
@@ -205,7 +205,7 @@ TEST(Freeing, DropsABranchThatNobodyHolds) {
 }
 
 TEST(Freeing, AHandleInTheMiddleKeepsItsPastOnly) {
-  const Tensor x = leaf({1});
+  const Tensor x = listed_leaf({1});
   Tensor middle;
   {
     middle = exp(x * 2);
@@ -219,7 +219,7 @@ TEST(Freeing, AHandleInTheMiddleKeepsItsPastOnly) {
 }
 
 TEST(Freeing, AResultCarriedFromStepToStepDoesNotGrowTheTape) {
-  const Tensor w = leaf({0.5f});
+  const Tensor w = listed_leaf({0.5f});
   Tensor previous = w * 1, current;
   for (int i = 0; i < 5000; ++i) {
     current = w * 2;
@@ -234,7 +234,7 @@ TEST(Freeing, AResultCarriedFromStepToStepDoesNotGrowTheTape) {
 }
 
 TEST(Freeing, DetachInPlaceCutsThePast) {
-  const Tensor x = leaf({3});
+  const Tensor x = listed_leaf({3});
   Tensor y = x * 2;
   const Tensor z = y * y;
   EXPECT_TRUE(depends(z, x));
@@ -247,7 +247,7 @@ TEST(Freeing, DetachInPlaceCutsThePast) {
 }
 
 TEST(Depends, FollowsTheTape) {
-  const Tensor a = leaf({1}), b = leaf({2}), c = a * 2, d = c + b, e = b * b;
+  const Tensor a = listed_leaf({1}), b = listed_leaf({2}), c = a * 2, d = c + b, e = b * b;
   EXPECT_TRUE(depends(d, a));
   EXPECT_TRUE(depends(d, b));
   EXPECT_TRUE(depends(d, c));

@@ -20,9 +20,9 @@ std::vector<std::string> names_of(const std::vector<Tensor>& tensors) {
   return names;
 }
 
-struct Net : Module {
+struct SequentialNet : Module {
   Sequential body{*this, "body"};
-  Net() {
+  SequentialNet() {
     body.add<Linear>(4, 8)
         .add(&relu)
         .add<Dropout>(0.5)
@@ -33,7 +33,7 @@ struct Net : Module {
 };
 
 TEST(Sequential, NamesLayersByTheirNumber) {
-  const Net net;
+  const SequentialNet net;
   EXPECT_EQ(names_of(net.parameters()),
             (std::vector<std::string>{"body.0.weight", "body.0.bias", "body.3.weight", "body.norm.weight", "body.norm.bias"}));
   EXPECT_EQ(net.body.size(), 6u);
@@ -43,7 +43,7 @@ TEST(Sequential, NamesLayersByTheirNumber) {
 }
 
 TEST(Sequential, AppliesLayersInTheirOrder) {
-  Net net;
+  SequentialNet net;
   net.train(false);
   const Tensor x = normal({3, 4});
   const std::vector<Tensor> p = net.parameters();
@@ -57,14 +57,14 @@ TEST(Sequential, AppliesLayersInTheirOrder) {
 }
 
 TEST(Sequential, ErrorsNameTheCallOfTheContainer) {
-  Net net;
+  SequentialNet net;
   const Tensor x = zeros({3, 5});
   const std::string message = without_folders(message_of<TypeError>([&] { net.body(x); }));
   EXPECT_MENTIONS(message, "(containers_test.cpp:" + std::to_string(__LINE__ - 1) + ")");
 }
 
 TEST(Sequential, GradientsReachAllLayers) {
-  Net net;
+  SequentialNet net;
   backward(sum(net.body(normal({3, 4}))));
   for (const Tensor& p : net.parameters()) EXPECT_TRUE(p.grad().defined()) << p.name().view();
 }

@@ -15,7 +15,7 @@ namespace {
 
 using testing::message_of;
 
-struct Net : Module {
+struct ConvertedNet : Module {
   Linear fc{*this, "fc", 3, 2};
   BatchNorm1d norm{*this, "norm", 2};
   Tensor count = buffer("count", scalar(7, DType::i64), Role::counter);
@@ -29,7 +29,7 @@ std::vector<float> floats_of(const Tensor& t) { return cast(t, DType::f32).detac
 // ---- to ----
 
 TEST(ModuleTo, ConvertsFloatingTensorsAndKeepsTheirHandles) {
-  Net net;
+  ConvertedNet net;
   const NoGrad no_grad;
   // 1 + 2^-9 lies between two numbers of bf16, and the even one of them is 1.
   copy_(net.fc.weight, from_vector(std::vector<float>{1, -2.5, 0.001953125f + 1, 3, 0.1f, -0.0f}, {3, 2}));
@@ -52,7 +52,7 @@ TEST(ModuleTo, ConvertsFloatingTensorsAndKeepsTheirHandles) {
 }
 
 TEST(ModuleTo, AWiderDtypeAndBackLosesNoBit) {
-  Net net;
+  ConvertedNet net;
   const Tensor before = copy(net.fc.weight.detach());
   net.to(DType::f64);
   EXPECT_EQ(net["fc"].parameters()[0].dtype(), DType::f64);
@@ -61,7 +61,7 @@ TEST(ModuleTo, AWiderDtypeAndBackLosesNoBit) {
 }
 
 TEST(ModuleTo, ConvertsGradientsAndTrainsOn) {
-  Net net;
+  ConvertedNet net;
   net.fc.weight.set_grad(full({3, 2}, 0.5));
   net.to(DType::f64);
   EXPECT_EQ(net.fc.weight.grad().type(), (Type{DType::f64, {3, 2}}));
@@ -76,7 +76,7 @@ TEST(ModuleTo, ConvertsGradientsAndTrainsOn) {
 
 // The tape knows the parameter with its old dtype as long as an old loss lives.
 TEST(ModuleTo, ALossFromBeforeIsDifferentiatedAtTheOldValues) {
-  Net net;
+  ConvertedNet net;
   const Tensor old = sum(square(matmul(full({1, 3}, 3), net.fc.weight)));
   const std::vector<float> w = net.fc.weight.to_vector<float>();
   net.to(DType::f64);
@@ -98,7 +98,7 @@ TEST(ModuleTo, ALossFromBeforeIsDifferentiatedAtTheOldValues) {
 }
 
 TEST(ModuleTo, ATiedParameterIsConvertedOnce) {
-  Net net;
+  ConvertedNet net;
   Module root;
   struct Tied : Module {
     Tied(Module& parent, Tensor shared) : Module(parent, "tied") { parameter("weight", std::move(shared)); }
@@ -109,7 +109,7 @@ TEST(ModuleTo, ATiedParameterIsConvertedOnce) {
 }
 
 TEST(ModuleTo, RefusesViewsAndIntegersAndChangesNothing) {
-  Net net;
+  ConvertedNet net;
   const Tensor base = zeros({4, 2});
   net.buffer("view", slice(base, 0, 0, 2));
   EXPECT_MENTIONS(message_of<UsageError>([&] { net.to(DType::f16); }), "[to] 'view' is a view");
@@ -119,14 +119,14 @@ TEST(ModuleTo, RefusesViewsAndIntegersAndChangesNothing) {
 
 TEST(ModuleTo, ConvertsTypesOfAbstractModules) {
   const AbstractMode abstract;
-  Net net;
+  ConvertedNet net;
   net.to(DType::f16);
   EXPECT_TRUE(net.fc.weight.abstract());
   EXPECT_EQ(net.fc.weight.type(), (Type{DType::f16, {3, 2}}));
 }
 
 TEST(ModuleTo, AnOptimizerFromBeforeSaysSo) {
-  Net net;
+  ConvertedNet net;
   Adam optimizer(net.parameters());
   net.to(DType::f64);
   backward(sum(net.fc(full({2, 3}, 1, DType::f64))));
@@ -139,54 +139,54 @@ TEST(ModuleTo, AnOptimizerFromBeforeSaysSo) {
 
 // ---- freeze ----
 
-struct Pair : Module {
+struct LinearPair : Module {
   Linear a{*this, "a", 2, 2}, b{*this, "b", 2, 2};
   Tensor loss() { return sum(square(b(a(ones({1, 2}))))); }
 };
 
-std::vector<std::vector<float>> values_of(const Module& m) {
+std::vector<std::vector<float>> parameter_values(const Module& m) {
   std::vector<std::vector<float>> all;
   for (const Tensor& p : m.parameters()) all.push_back(floats_of(p));
   return all;
 }
 
 template <class O>
-void step(Pair& net, O& optimizer) {
+void step(LinearPair& net, O& optimizer) {
   backward(net.loss());
   optimizer.step();
   optimizer.zero_grad();
 }
 
 TEST(ModuleFreeze, OptimizersSkipFrozenParameters) {
-  Pair net;
+  LinearPair net;
   net.a.freeze();
   Adam optimizer(net.parameters(), {.lr = 0.1});  // made with frozen parameters
   EXPECT_EQ(net.trainable_parameters().size(), 2u);
-  const auto a = values_of(net.a), b = values_of(net.b);
+  const auto a = parameter_values(net.a), b = parameter_values(net.b);
   step(net, optimizer);
-  EXPECT_EQ(values_of(net.a), a);
-  EXPECT_NE(values_of(net.b), b);
+  EXPECT_EQ(parameter_values(net.a), a);
+  EXPECT_NE(parameter_values(net.b), b);
   net.a.unfreeze();
   EXPECT_EQ(net.trainable_parameters().size(), 4u);
   step(net, optimizer);
-  EXPECT_NE(values_of(net.a), a);
+  EXPECT_NE(parameter_values(net.a), a);
 }
 
 TEST(ModuleFreeze, DropsGradientsAndSkipsThoseThatComeLater) {
-  Pair net;
+  LinearPair net;
   Sgd optimizer(net.parameters(), {.lr = 0.1});
   backward(net.loss());
   net.a.freeze();
   EXPECT_FALSE(net.a.weight.grad().defined());
   EXPECT_TRUE(net.b.weight.grad().defined());
   net.a.weight.set_grad(ones({2, 2}));
-  const auto a = values_of(net.a);
+  const auto a = parameter_values(net.a);
   optimizer.step();
-  EXPECT_EQ(values_of(net.a), a);
+  EXPECT_EQ(parameter_values(net.a), a);
 }
 
 TEST(ModuleFreeze, FreezesAllChildren) {
-  Pair net;
+  LinearPair net;
   net.freeze();
   EXPECT_TRUE(net.trainable_parameters().empty());
   EXPECT_THROW(backward(net.loss()), GradientError);

@@ -161,13 +161,13 @@ TEST(ModuleHook, RecurrentLayers) {
 
 // ---- a net with hooks ----
 
-struct Net : Module {
+struct HookedNet : Module {
   Sequential body{*this, "body"};
-  Net() { body.add<Linear>(4, 8).add(&relu).add<Dropout>(0.5).add<Linear>(8, 2).add_as<LayerNorm>("norm", 2); }
+  HookedNet() { body.add<Linear>(4, 8).add(&relu).add<Dropout>(0.5).add<Linear>(8, 2).add_as<LayerNorm>("norm", 2); }
 };
 
 TEST(ModuleHook, StatisticsOfEveryLayerOfASequential) {
-  Net net;
+  HookedNet net;
   net.train(false);
   const Tensor x = normal({3, 4});
   std::map<std::string, double> means;
@@ -237,7 +237,7 @@ TEST(ModuleHook, HooksMayAddAndRemoveHooks) {
 }
 
 TEST(ModuleHook, AnExceptionReachesTheCallerAndTakesNothingAway) {
-  Net net;
+  HookedNet net;
   net.train(false);
   const Tensor x = normal({3, 4}), plain = net.body(x);
   int calls = 0;
@@ -355,7 +355,7 @@ struct Own : Module {
     return hooked(*this, operand, [&](const Tensor& x) { return out(relu(in(x))); });
   }
 };
-struct Pair : Module {
+struct HookedPair : Module {
   using Module::Module;
   std::array<Tensor, 2> operator()(const Arg& x, const Tensor& mask) {
     return hooked(*this, x.site(), std::array{x.tensor(), mask}, [&](const std::array<Tensor, 2>& in) {
@@ -372,7 +372,7 @@ TEST(ModuleHook, ModulesOfTheAuthorRunTheirHooks) {
   Own own;
   expect_hooks(own, normal({3, 4}), 1, 1, [&](const Tensor& x) { return Tensors{own(x)}; });
   Module root;
-  Pair pair(root, "pair");
+  HookedPair pair(root, "pair");
   const Tensor mask = normal({3, 4});
   expect_hooks(pair, normal({3, 4}), 2, 2, [&](const Tensor& x) {
     const std::array<Tensor, 2> r = pair(x, mask);

@@ -22,13 +22,13 @@ Tensor weight(const Shape& shape, const char* name = "w", DType dtype = DType::f
   return w;
 }
 
-struct Moments {
+struct DrawnMoments {
   double mean = 0, deviation = 0, least = 0, most = 0;
 };
 
-Moments moments_of(const Tensor& t) {
+DrawnMoments drawn_moments_of(const Tensor& t) {
   const std::vector<double> x = cast(t.detach(), DType::f64).to_vector<double>();
-  Moments m{0, 0, x[0], x[0]};
+  DrawnMoments m{0, 0, x[0], x[0]};
   for (double v : x) m.mean += v / static_cast<double>(x.size());
   for (double v : x) m.deviation += (v - m.mean) * (v - m.mean) / static_cast<double>(x.size());
   m.deviation = std::sqrt(m.deviation);
@@ -39,7 +39,7 @@ Moments moments_of(const Tensor& t) {
 
 // Uniform in +-bound: the mean is 0, the deviation bound / sqrt(3), and the extremes are near the bound.
 void expect_uniform(const Tensor& t, double bound) {
-  const Moments m = moments_of(t);
+  const DrawnMoments m = drawn_moments_of(t);
   const double n = static_cast<double>(t.numel()), deviation = bound / std::sqrt(3.0);
   EXPECT_NEAR(m.mean, 0, 5 * deviation / std::sqrt(n));
   EXPECT_NEAR(m.deviation, deviation, 5 * deviation / std::sqrt(5 * n));
@@ -50,7 +50,7 @@ void expect_uniform(const Tensor& t, double bound) {
 }
 
 void expect_normal(const Tensor& t, double deviation) {
-  const Moments m = moments_of(t);
+  const DrawnMoments m = drawn_moments_of(t);
   const double n = static_cast<double>(t.numel());
   EXPECT_NEAR(m.mean, 0, 5 * deviation / std::sqrt(n));
   EXPECT_NEAR(m.deviation, deviation, 5 * deviation / std::sqrt(2 * n));
@@ -126,12 +126,12 @@ TEST(Initialise, OrthogonalMatricesTurnAndReflect) {
 
 TEST(Initialise, TruncatedNormalStaysInside) {
   manual_seed(5);
-  const Moments m = moments_of(truncated_normal_(weight({100, 100})));
+  const DrawnMoments m = drawn_moments_of(truncated_normal_(weight({100, 100})));
   EXPECT_GE(m.least, -2);
   EXPECT_LE(m.most, 2);
   EXPECT_NEAR(m.mean, 0, 5 * 0.88 / 100);
   EXPECT_NEAR(m.deviation, 0.8796256610342398, 5 * 0.88 / 100) << "of a standard normal cut off at two deviations";
-  const Moments small = moments_of(truncated_normal_(weight({100}), 1, 0.02, 0.98, 1.01));
+  const DrawnMoments small = drawn_moments_of(truncated_normal_(weight({100}), 1, 0.02, 0.98, 1.01));
   EXPECT_GE(small.least, 0.98f);
   EXPECT_LE(small.most, 1.01f);
 }

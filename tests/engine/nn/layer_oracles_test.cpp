@@ -25,7 +25,7 @@ Values values_of(const Tensor& t) {
 }
 Size size_of(const Tensor& t, int d) { return static_cast<Size>(t.size(d)); }
 
-void expect_near(const Tensor& got, const Values& wanted, double tolerance = 1e-5) {
+void expect_near_values(const Tensor& got, const Values& wanted, double tolerance = 1e-5) {
   const Values values = values_of(got);
   ASSERT_EQ(values.size(), wanted.size());
   for (Size i = 0; i < wanted.size(); ++i) EXPECT_NEAR(values[i], wanted[i], tolerance) << "element " << i;
@@ -58,8 +58,8 @@ TEST(LayerOracles, Linear) {
   } net;
   randomise(net, 1);
   const Tensor x = normal({2, 4, 5});
-  expect_near(net.with(x), product(values_of(x), values_of(net.with.weight), values_of(net.with.bias), 5, 3));
-  expect_near(net.without(x), product(values_of(x), values_of(net.without.weight), {}, 5, 3));
+  expect_near_values(net.with(x), product(values_of(x), values_of(net.with.weight), values_of(net.with.bias), 5, 3));
+  expect_near_values(net.without(x), product(values_of(x), values_of(net.without.weight), {}, 5, 3));
 }
 
 TEST(LayerOracles, Embedding) {
@@ -72,7 +72,7 @@ TEST(LayerOracles, Embedding) {
   Values wanted;
   for (const std::int64_t id : ids)
     for (Size k = 0; k < 3; ++k) wanted.push_back(table[static_cast<Size>(id) * 3 + k]);
-  expect_near(net.table(from_vector(ids, {2, 2})), wanted, 0);
+  expect_near_values(net.table(from_vector(ids, {2, 2})), wanted, 0);
 }
 
 // ---- convolutions: those of one and two dimensions are of three, with sizes of 1 in front ----
@@ -181,15 +181,16 @@ TEST(LayerOracles, Convolutions) {
   } net;
   randomise(net, 3);
   Tensor x = normal({2, 4, 9});
-  expect_near(net.one(x), convolution(x, net.one.weight, net.one.bias,
-                                      {.stride = {1, 1, 2}, .padding = {0, 0, 2}, .dilation = {1, 1, 2}, .groups = 2}));
+  expect_near_values(net.one(x), convolution(x, net.one.weight, net.one.bias,
+                                             {.stride = {1, 1, 2}, .padding = {0, 0, 2}, .dilation = {1, 1, 2}, .groups = 2}));
   x = normal({2, 3, 5, 7});
-  expect_near(net.two(x),
-              convolution(x, net.two.weight, net.two.bias, {.stride = {1, 1, 2}, .padding = {0, 1, 0}, .dilation = {1, 1, 2}}));
+  expect_near_values(net.two(x), convolution(x, net.two.weight, net.two.bias,
+                                             {.stride = {1, 1, 2}, .padding = {0, 1, 0}, .dilation = {1, 1, 2}}));
   x = normal({1, 2, 6, 5});
-  expect_near(net.plain(x), convolution(x, net.plain.weight, net.plain.bias, {.stride = {1, 2, 2}, .padding = {0, 1, 1}}));
+  expect_near_values(net.plain(x),
+                     convolution(x, net.plain.weight, net.plain.bias, {.stride = {1, 2, 2}, .padding = {0, 1, 1}}));
   x = normal({1, 2, 3, 5, 4});
-  expect_near(net.three(x), convolution(x, net.three.weight, Tensor(), {.stride = {1, 2, 1}, .padding = {1, 0, 0}}));
+  expect_near_values(net.three(x), convolution(x, net.three.weight, Tensor(), {.stride = {1, 2, 1}, .padding = {1, 0, 0}}));
 }
 
 TEST(LayerOracles, TransposedConvolutions) {
@@ -200,14 +201,14 @@ TEST(LayerOracles, TransposedConvolutions) {
   } net;
   randomise(net, 4);
   Tensor x = normal({2, 4, 5});
-  expect_near(net.one(x),
-              transposed_convolution(x, net.one.weight, net.one.bias,
+  expect_near_values(net.one(x), transposed_convolution(
+                                     x, net.one.weight, net.one.bias,
                                      {.stride = {1, 1, 2}, .padding = {0, 0, 1}, .output_padding = {0, 0, 1}, .groups = 2}));
   x = normal({2, 3, 3, 4});
-  expect_near(net.two(x), transposed_convolution(x, net.two.weight, net.two.bias,
-                                                 {.stride = {1, 2, 1}, .padding = {0, 1, 0}, .dilation = {1, 1, 2}}));
+  expect_near_values(net.two(x), transposed_convolution(x, net.two.weight, net.two.bias,
+                                                        {.stride = {1, 2, 1}, .padding = {0, 1, 0}, .dilation = {1, 1, 2}}));
   x = normal({1, 2, 2, 3, 2});
-  expect_near(net.three(x), transposed_convolution(x, net.three.weight, Tensor(), {.stride = {1, 2, 2}}));
+  expect_near_values(net.three(x), transposed_convolution(x, net.three.weight, Tensor(), {.stride = {1, 2, 2}}));
 }
 
 // ---- norms ----
@@ -252,17 +253,17 @@ TEST(LayerOracles, BatchNormWhileTrainingAndAfter) {
     for (Size i = 0; i < x.size(); ++i) channels[i / 2 % 3].push_back(x[i]);
     std::vector<Moments> batch;
     for (const Values& channel : channels) batch.push_back(moments_of(channel));
-    expect_near(net.batch(input), channel_normalised(input, net.batch, batch));
+    expect_near_values(net.batch(input), channel_normalised(input, net.batch, batch));
     for (Size c = 0; c < 3; ++c) {
       running[c].mean = 0.7 * running[c].mean + 0.3 * batch[c].mean;
       running[c].variance = 0.7 * running[c].variance + 0.3 * batch[c].variance * 8 / 7;
     }
   }
-  expect_near(net.batch.running_mean, {running[0].mean, running[1].mean, running[2].mean});
-  expect_near(net.batch.running_var, {running[0].variance, running[1].variance, running[2].variance});
+  expect_near_values(net.batch.running_mean, {running[0].mean, running[1].mean, running[2].mean});
+  expect_near_values(net.batch.running_var, {running[0].variance, running[1].variance, running[2].variance});
   net.train(false);
   const Tensor input = normal({2, 3, 2});
-  expect_near(net.batch(input), channel_normalised(input, net.batch, running));
+  expect_near_values(net.batch(input), channel_normalised(input, net.batch, running));
 }
 
 TEST(LayerOracles, LayerNormOverTwoDimensions) {
@@ -276,7 +277,7 @@ TEST(LayerOracles, LayerNormOverTwoDimensions) {
         moments_of({x.begin() + static_cast<std::ptrdiff_t>(8 * row), x.begin() + static_cast<std::ptrdiff_t>(8 * row + 8)});
     for (Size i = 0; i < 8; ++i) wanted.push_back((x[8 * row + i] - m.mean) / std::sqrt(m.variance + 1e-2) * w[i] + b[i]);
   }
-  expect_near(net.layer(input), wanted);
+  expect_near_values(net.layer(input), wanted);
 }
 
 TEST(LayerOracles, RmsNorm) {
@@ -290,7 +291,7 @@ TEST(LayerOracles, RmsNorm) {
     for (Size i = 0; i < 5; ++i) squares += x[5 * row + i] * x[5 * row + i] / 5;
     for (Size i = 0; i < 5; ++i) wanted.push_back(x[5 * row + i] / std::sqrt(squares + 1e-2) * w[i]);
   }
-  expect_near(net.rms(input), wanted);
+  expect_near_values(net.rms(input), wanted);
 }
 
 TEST(LayerOracles, GroupNorm) {
@@ -308,7 +309,7 @@ TEST(LayerOracles, GroupNorm) {
       wanted.push_back((x[g * kOfGroup + i] - m.mean) / std::sqrt(m.variance + 1e-2) * w[channel] + b[channel]);
     }
   }
-  expect_near(net.group(input), wanted);
+  expect_near_values(net.group(input), wanted);
 }
 
 // ---- recurrent layers ----
@@ -387,14 +388,14 @@ TEST(LayerOracles, RecurrentCells) {
   std::vector<Values> states, cells;
   after(Kind::lstm, net.lstm_cell.weights, &states, &cells);
   const LstmState s = net.lstm_cell(x, {h, c});
-  expect_near(s.h, joined(states));
-  expect_near(s.c, joined(cells));
+  expect_near_values(s.h, joined(states));
+  expect_near_values(s.c, joined(cells));
   after(Kind::gru, net.gru_cell.weights, &states, &cells);
-  expect_near(net.gru_cell(x, h), joined(states));
+  expect_near_values(net.gru_cell(x, h), joined(states));
   after(Kind::tanh, net.tanh_cell.weights, &states, &cells);
-  expect_near(net.tanh_cell(x, h), joined(states));
+  expect_near_values(net.tanh_cell(x, h), joined(states));
   after(Kind::relu, net.relu_cell.weights, &states, &cells);
-  expect_near(net.relu_cell(x, h), joined(states));
+  expect_near_values(net.relu_cell(x, h), joined(states));
 }
 
 struct Sequence {
@@ -431,13 +432,13 @@ TEST(LayerOracles, RecurrentLayersFromAnyState) {
                h2 = normal({2, 2, 4});
   const LstmResult lstm = net.lstm(x, {h4, c4});
   Sequence wanted = run_layers(Kind::lstm, net.lstm, x, values_of(h4), values_of(c4));
-  expect_near(lstm.y, wanted.y);
-  expect_near(lstm.state.h, wanted.h);
-  expect_near(lstm.state.c, wanted.c);
+  expect_near_values(lstm.y, wanted.y);
+  expect_near_values(lstm.state.h, wanted.h);
+  expect_near_values(lstm.state.c, wanted.c);
   const auto check = [&](Kind kind, const RecurrentLayers& layers, const RecurrentResult& got, const Tensor& h0) {
     wanted = run_layers(kind, layers, x, values_of(h0), values_of(h0));
-    expect_near(got.y, wanted.y);
-    expect_near(got.h, wanted.h);
+    expect_near_values(got.y, wanted.y);
+    expect_near_values(got.h, wanted.h);
   };
   check(Kind::gru, net.gru, net.gru(x, h4), h4);
   check(Kind::tanh, net.rnn, net.rnn(x, h3), h3);
@@ -496,8 +497,8 @@ TEST(LayerOracles, MultiheadAttentionWithAndWithoutBias) {
       }
     return product(mixed, values_of(layer.out_weight), out_bias, kSize, kSize);
   };
-  expect_near(net.causal(x), wanted(net.causal));
-  expect_near(net.bare(x), wanted(net.bare));
+  expect_near_values(net.causal(x), wanted(net.causal));
+  expect_near_values(net.bare(x), wanted(net.bare));
 }
 
 // ---- dropout: an element, or a channel, is kept and scaled, or it is dropped ----

@@ -21,7 +21,7 @@ struct Scale : Module {
   Tensor weight, count;
 };
 
-struct Net : Module {
+struct ScaleNet : Module {
   std::unique_ptr<Scale> first = std::make_unique<Scale>(*this, "first", 1.0f);
   std::unique_ptr<Scale> second = std::make_unique<Scale>(*this, "second", 2.0f);
 };
@@ -33,7 +33,7 @@ std::vector<double> weights(const Module& m) {
 }
 
 TEST(Module, AReplacedLayerTakesThePlaceOfTheOldOne) {
-  Net net;
+  ScaleNet net;
   EXPECT_EQ(weights(net), (std::vector<double>{1, 2}));
   net.first = std::make_unique<Scale>(net, "first", 3.0f);
   EXPECT_EQ(weights(net), (std::vector<double>{3, 2}));
@@ -43,7 +43,7 @@ TEST(Module, AReplacedLayerTakesThePlaceOfTheOldOne) {
 }
 
 TEST(Module, ADestroyedChildIsForgotten) {
-  Net net;
+  ScaleNet net;
   net.first.reset();
   EXPECT_EQ(weights(net), (std::vector<double>{2}));
   EXPECT_EQ(net.buffers().size(), 1u);
@@ -51,14 +51,14 @@ TEST(Module, ADestroyedChildIsForgotten) {
 }
 
 TEST(Module, AChildMayOutliveItsParent) {
-  auto net = std::make_unique<Net>();
+  auto net = std::make_unique<ScaleNet>();
   const std::unique_ptr<Scale> kept = std::move(net->second);
   net.reset();
   EXPECT_EQ(weights(*kept), (std::vector<double>{2}));
 }
 
 TEST(Module, TwoChildrenOfOneNameAreAnError) {
-  Net net;
+  ScaleNet net;
   const Scale other(net, "second", 5.0f);
   EXPECT_EQ(message_of<UsageError>([&] { net.parameters(); }),
             "two modules are named 'second'; each module inside the net needs a name of its own");
@@ -67,7 +67,7 @@ TEST(Module, TwoChildrenOfOneNameAreAnError) {
 }
 
 TEST(Module, TwoTensorsOfOneNameAreAnError) {
-  Net net;
+  ScaleNet net;
   EXPECT_EQ(message_of<UsageError>([&] { net.first->parameter("weight", tensor({1})); }),
             "two tensors of a module are named 'first.weight'");
   message_of<UsageError>([&] { net.first->buffer("weight", tensor({1})); });

@@ -5,21 +5,16 @@
 #include <tapedeck/engine/nn/norm.h>
 #include <tapedeck/engine/nn/recurrent.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <cmath>
 
 namespace tapedeck {
 namespace {
 
+using testing::expect_near;
 using testing::message_of;
 using testing::without_folders;
-
-void expect_near(const Tensor& got, const std::vector<double>& wanted, double tolerance = 1e-6) {
-  const std::vector<float> values = got.to_vector<float>();
-  ASSERT_EQ(values.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
-}
 
 void expect_close(const Tensor& got, const Tensor& wanted, double tolerance = 1e-5) {
   ASSERT_EQ(got.shape(), wanted.shape());
@@ -27,7 +22,7 @@ void expect_close(const Tensor& got, const Tensor& wanted, double tolerance = 1e
   expect_near(got, {values.begin(), values.end()}, tolerance);
 }
 
-std::vector<std::string> names_of(const std::vector<Tensor>& tensors) {
+std::vector<std::string> tensor_names(const std::vector<Tensor>& tensors) {
   std::vector<std::string> names;
   for (const Tensor& t : tensors) names.push_back(t.name().str());
   return names;
@@ -41,7 +36,7 @@ std::int64_t count_of(const Module& m) {
 
 // ---- normalisation layers ----
 
-struct NormNet : Module {
+struct PlainNormNet : Module {
   BatchNorm2d bn{*this, "bn", 1, {.eps = 0, .momentum = 0.5}};
   BatchNorm1d plain{*this, "plain", 3, {.affine = false}};
   LayerNorm ln{*this, "ln", 4};
@@ -50,16 +45,16 @@ struct NormNet : Module {
 };
 
 TEST(NormLayers, NameParametersAndBuffers) {
-  NormNet net;
-  EXPECT_EQ(names_of(net.parameters()),
+  PlainNormNet net;
+  EXPECT_EQ(tensor_names(net.parameters()),
             (std::vector<std::string>{"bn.weight", "bn.bias", "ln.weight", "ln.bias", "rms.weight", "gn.weight", "gn.bias"}));
-  EXPECT_EQ(names_of(net.buffers()),
+  EXPECT_EQ(tensor_names(net.buffers()),
             (std::vector<std::string>{"bn.running_mean", "bn.running_var", "plain.running_mean", "plain.running_var"}));
   for (const Tensor& b : net.buffers()) EXPECT_EQ(b.role(), Role::statistic);
 }
 
 TEST(NormLayers, BatchNormFollowsItsBatchesAndThenRests) {
-  NormNet net;
+  PlainNormNet net;
   // Mean 4, variance 5, unbiased 20 / 3. Momentum 0.5 moves the statistics half way from (0, 1).
   const Tensor x = from_vector(std::vector<float>{1, 3, 5, 7}, {1, 1, 2, 2});
   const double a = 1 / std::sqrt(5.0);
@@ -73,7 +68,7 @@ TEST(NormLayers, BatchNormFollowsItsBatchesAndThenRests) {
 }
 
 TEST(NormLayers, RunningStatisticsHaveNoHistory) {
-  NormNet net;
+  PlainNormNet net;
   Tensor x = from_vector(std::vector<float>{1, 3, 5, 8}, {1, 1, 2, 2});
   x.requires_grad(true);
   backward(sum(square(net.bn(x))));
@@ -84,7 +79,7 @@ TEST(NormLayers, RunningStatisticsHaveNoHistory) {
 
 // Backward runs a checkpointed layer again. Its statistics must still be updated only once.
 TEST(NormLayers, RecomputationDoesNotUpdateTwice) {
-  NormNet once, twice;
+  PlainNormNet once, twice;
   Tensor x = from_vector(std::vector<float>{1, 3, 5, 8}, {1, 1, 2, 2});
   x.requires_grad(true);
   backward(sum(square(once.bn(x))));
@@ -97,7 +92,7 @@ TEST(NormLayers, RecomputationDoesNotUpdateTwice) {
 }
 
 TEST(NormLayers, AreTheirOps) {
-  NormNet net;
+  PlainNormNet net;
   const Tensor x = normal({3, 4}), g = normal({2, 6, 5});
   EXPECT_TRUE(bit_equal(net.ln(x), layer_norm(x, ones({4}), zeros({4}))));
   EXPECT_TRUE(bit_equal(net.rms(x), rms_norm(x, ones({4}), 1e-6)));
@@ -105,7 +100,7 @@ TEST(NormLayers, AreTheirOps) {
 }
 
 TEST(NormLayers, CountDimensions) {
-  NormNet net;
+  PlainNormNet net;
   EXPECT_MENTIONS(message_of<TypeError>([&] {
                     net.bn(zeros({2, 1, 3}));
                   }),
@@ -233,7 +228,7 @@ TEST(RecurrentOps, MistakesSayWhatIsWrong) {
             "[unstack] needs at least one element along the first dimension, got f32[0,3]");
 }
 
-struct RecurrentNet : Module {
+struct PlainRecurrentNet : Module {
   LstmCell lstm_cell{*this, "lstm_cell", 3, 4};
   GruCell gru_cell{*this, "gru_cell", 3, 4};
   RnnCell rnn_cell{*this, "rnn_cell", 3, 4, RnnActivation::relu};
@@ -243,17 +238,17 @@ struct RecurrentNet : Module {
 };
 
 TEST(RecurrentLayers, NameAndCountTheirParameters) {
-  RecurrentNet net;
+  PlainRecurrentNet net;
   EXPECT_EQ(count_of(net.lstm_cell), 4 * 4 * (3 + 4 + 2));
   EXPECT_EQ(count_of(net.gru_cell), 3 * 4 * (3 + 4 + 2));
   EXPECT_EQ(count_of(net.rnn_cell), 4 * (3 + 4 + 2));
   EXPECT_EQ(count_of(net.lstm), 2 * 16 * (3 + 4 + 2) + 2 * 16 * (8 + 4 + 2));
-  EXPECT_EQ(names_of(net.lstm.parameters())[4], "lstm.weight_ih_l0_reverse");
-  EXPECT_EQ(names_of(net.lstm.parameters())[11], "lstm.bias_hh_l1");
+  EXPECT_EQ(tensor_names(net.lstm.parameters())[4], "lstm.weight_ih_l0_reverse");
+  EXPECT_EQ(tensor_names(net.lstm.parameters())[11], "lstm.bias_hh_l1");
 }
 
 TEST(RecurrentLayers, CellsFollowTheirFormulas) {
-  RecurrentNet net;
+  PlainRecurrentNet net;
   manual_seed(6);
   const Tensor x = normal({2, 3}), h = normal({2, 4}), c = normal({2, 4});
   auto gate = [](const Tensor& t, int k) { return slice(t, 1, 4 * k, 4 * k + 4); };
@@ -272,7 +267,7 @@ TEST(RecurrentLayers, CellsFollowTheirFormulas) {
 }
 
 TEST(RecurrentLayers, AStateNotGivenIsZeros) {
-  RecurrentNet net;
+  PlainRecurrentNet net;
   const Tensor x = normal({2, 3}), zero = zeros({2, 4});
   EXPECT_TRUE(bit_equal(net.gru_cell(x), net.gru_cell(x, zero)));
   EXPECT_TRUE(bit_equal(net.lstm_cell(x).h, net.lstm_cell(x, {zero, zero}).h));
@@ -281,7 +276,7 @@ TEST(RecurrentLayers, AStateNotGivenIsZeros) {
 Tensor row(const Tensor& t, std::int64_t i) { return reshape(slice(t, 0, i, i + 1), {t.size(1), t.size(2)}); }
 
 TEST(RecurrentLayers, ASequenceIsItsCellStepByStep) {
-  RecurrentNet net;
+  PlainRecurrentNet net;
   manual_seed(7);
   const Tensor x = normal({5, 2, 3}), h0 = normal({1, 2, 4});
   net.gru_cell.weights = net.gru.weights[0];
@@ -295,7 +290,7 @@ TEST(RecurrentLayers, ASequenceIsItsCellStepByStep) {
 }
 
 TEST(RecurrentLayers, LayersStackAndDirectionsMeet) {
-  RecurrentNet net;
+  PlainRecurrentNet net;
   manual_seed(8);
   const Tensor x = normal({4, 2, 3});
   // Computes each layer by hand, forward and backward, and joins the outputs.
@@ -325,7 +320,7 @@ TEST(RecurrentLayers, LayersStackAndDirectionsMeet) {
 }
 
 TEST(RecurrentLayers, GradientsReachEveryParameter) {
-  RecurrentNet net;
+  PlainRecurrentNet net;
   const Tensor x = normal({4, 2, 3});
   backward(sum(square(net.lstm(x).y)));
   backward(sum(square(net.gru(x).y)));
@@ -335,7 +330,7 @@ TEST(RecurrentLayers, GradientsReachEveryParameter) {
 }
 
 TEST(RecurrentLayers, MistakesSayWhatIsWrong) {
-  RecurrentNet net;
+  PlainRecurrentNet net;
   EXPECT_MENTIONS(message_of<TypeError>([&] {
                     net.lstm(zeros({4, 3}));
                   }),

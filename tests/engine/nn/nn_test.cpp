@@ -88,7 +88,7 @@ TEST(Module, DropoutRestsOutsideTraining) {
 
 // ---- optimizers ----
 
-Tensor parameter(double value) {
+Tensor parameter_w(double value) {
   Tensor w = full({1}, value);
   w.name("w").requires_grad(true);
   return w;
@@ -108,13 +108,13 @@ void check_optimizer(Optimizer& optimizer, Tensor w, Update&& update) {
 }
 
 TEST(Optimizer, SgdFollowsItsFormula) {
-  Tensor w = parameter(1);
+  Tensor w = parameter_w(1);
   Sgd optimizer({w}, {.lr = 0.1, .weight_decay = 0.01});
   check_optimizer(optimizer, w, [](double& v, double g) { v -= 0.1 * (g + 0.01 * v); });
 }
 
 TEST(Optimizer, SgdWithMomentumFollowsItsFormula) {
-  Tensor w = parameter(1);
+  Tensor w = parameter_w(1);
   Sgd optimizer({w}, {.lr = 0.02, .momentum = 0.9, .weight_decay = 0.01});
   double velocity = 0;
   check_optimizer(optimizer, w, [&](double& v, double g) {
@@ -124,7 +124,7 @@ TEST(Optimizer, SgdWithMomentumFollowsItsFormula) {
 }
 
 TEST(Optimizer, AdamWFollowsItsFormula) {
-  Tensor w = parameter(1);
+  Tensor w = parameter_w(1);
   AdamW optimizer({w}, {.lr = 0.05, .weight_decay = 0.02});
   double m = 0, s = 0;
   int t = 0;
@@ -138,7 +138,7 @@ TEST(Optimizer, AdamWFollowsItsFormula) {
 }
 
 TEST(Optimizer, SetLrTakesEffectAtOnce) {
-  Tensor w = parameter(1);
+  Tensor w = parameter_w(1);
   Sgd optimizer({w}, {.lr = 0.5});
   w.set_grad(ones({1}));
   optimizer.step();
@@ -154,7 +154,7 @@ TEST(Optimizer, SetLrTakesEffectAtOnce) {
 }
 
 TEST(Optimizer, SkipsParametersWithoutAGradient) {
-  Tensor a = parameter(1), b = parameter(2);
+  Tensor a = parameter_w(1), b = parameter_w(2);
   AdamW optimizer({a, b}, {.lr = 0.1});
   backward(sum(a));
   optimizer.step();
@@ -179,7 +179,7 @@ TEST(Optimizer, RefusesWhatCannotBeTrained) {
 }
 
 TEST(Optimizer, WritesInPlace) {
-  Tensor w = parameter(1);
+  Tensor w = parameter_w(1);
   const Tensor same = w.detach();
   Sgd optimizer({w}, {.lr = 1});
   backward(sum(w));

@@ -5,7 +5,9 @@
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/differences.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/mistakes.h>
 #include <tapedeck/tests/engine/reference.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <cmath>
 
@@ -13,17 +15,11 @@ namespace tapedeck {
 namespace {
 
 using testing::Array;
+using testing::expect_near;
+using testing::f32;
 using testing::message_of;
+using testing::Mistake;
 using testing::without_folders;
-
-Tensor f32(const Shape& shape) { return zeros(shape); }
-
-void expect_near(const Tensor& got, const std::vector<double>& wanted, double tolerance = 1e-6) {
-  const std::vector<float> values = got.to_vector<float>();
-  ASSERT_EQ(values.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
-}
 
 // The scores are 0 and log 3, so the probabilities are 1/4 and 3/4.
 struct OneQuery {
@@ -288,17 +284,7 @@ INSTANTIATE_TEST_SUITE_P(
         "scaled_dot_product_attention(f32[2,1,65,5], f32[2,1,129,5], f32[2,1,129,4], bool[2,1,1,129]) {scale=0.5}",
         "scaled_dot_product_attention(f32[2,2,65,5], f32[2,2,129,5], f32[2,2,129,4], f32[65,129]) {scale=0.5, causal=true}"));
 
-struct Mistake {
-  int line;
-  const char* message;
-  void (*program)();
-};
-#define MISTAKE(message, ...)              \
-  {                                        \
-    __LINE__, message, [] { __VA_ARGS__; } \
-  }
-
-const Mistake kMistakes[] = {
+const Mistake kAttentionMistakes[] = {
     MISTAKE("[scaled_dot_product_attention] needs [batch,heads,length,size], got f32[2,3,4]",
             scaled_dot_product_attention(f32({2, 3, 4}), f32({2, 3, 4}), f32({2, 3, 4}))),
     MISTAKE("[scaled_dot_product_attention] batch or heads differ: f32[2,3,4,5] and f32[2,2,4,5]",
@@ -325,7 +311,7 @@ const Mistake kMistakes[] = {
 };
 
 TEST(Attention, MistakesSayWhatIsWrong) {
-  for (const Mistake& m : kMistakes) {
+  for (const Mistake& m : kAttentionMistakes) {
     const std::string text = without_folders(message_of<TypeError>(m.program));
     EXPECT_EQ(text.substr(0, text.rfind(" (")), m.message);
   }

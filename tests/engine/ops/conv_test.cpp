@@ -4,19 +4,22 @@
 #include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/mistakes.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <cmath>
 
 namespace tapedeck {
 namespace {
 
+using testing::expect_mistakes;
+using testing::f32;
+using testing::f32_of;
 using testing::message_of;
-using testing::without_folders;
+using testing::Mistake;
 using Floats = std::vector<float>;
 
-Tensor made(const Floats& values, const Shape& shape) { return from_vector(values, shape); }
-
-void expect_near(const Tensor& a, const Tensor& b) {
+void expect_near_tensor(const Tensor& a, const Tensor& b) {
   ASSERT_EQ(a.type(), b.type());
   const Floats x = a.to_vector<float>(), y = b.to_vector<float>();
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], 1e-4 * std::max(1.0f, std::fabs(y[i]))) << i;
@@ -25,7 +28,7 @@ void expect_near(const Tensor& a, const Tensor& b) {
 // ---- one dimension ----
 
 TEST(Conv1d, SlidesStridesAndDilates) {
-  const Tensor x = made({1, 2, 3, 4, 5}, {1, 1, 5}), w = made({1, 10}, {1, 1, 2});
+  const Tensor x = f32_of({1, 2, 3, 4, 5}, {1, 1, 5}), w = f32_of({1, 10}, {1, 1, 2});
   EXPECT_EQ(conv1d(x, w).to_vector<float>(), (Floats{21, 32, 43, 54}));
   EXPECT_EQ(conv1d(x, w, {.stride = {2}}).to_vector<float>(), (Floats{21, 43}));
   EXPECT_EQ(conv1d(x, w, {.dilation = {3}}).to_vector<float>(), (Floats{41, 52}));
@@ -36,14 +39,14 @@ TEST(Conv1d, SlidesStridesAndDilates) {
 }
 
 TEST(Conv1d, KeepsGroupsApart) {
-  const Tensor x = made({1, 2, 3, 4, 5, 6}, {1, 2, 3}), w = made({1, 1, 10, 10}, {2, 1, 2});
+  const Tensor x = f32_of({1, 2, 3, 4, 5, 6}, {1, 2, 3}), w = f32_of({1, 1, 10, 10}, {2, 1, 2});
   EXPECT_EQ(conv1d(x, w, {.groups = 2}).to_vector<float>(), (Floats{3, 5, 90, 110}));
 }
 
 // ---- two dimensions ----
 
 TEST(Conv2d, PadsEverySideAsTold) {
-  const Tensor x = made({1, 2, 3, 4}, {1, 1, 2, 2}), w = made({1, 10, 100, 1000}, {1, 1, 2, 2});
+  const Tensor x = f32_of({1, 2, 3, 4}, {1, 1, 2, 2}), w = f32_of({1, 10, 100, 1000}, {1, 1, 2, 2});
   EXPECT_EQ(conv2d(x, w).to_vector<float>(), (Floats{4321}));
   EXPECT_EQ(conv2d(x, w, {.padding = {1, 0, 0, 0}}).to_vector<float>(), (Floats{2100, 4321}));  // one row above
   EXPECT_EQ(conv2d(x, w, {.padding = {0, 0, 0, 1}}).to_vector<float>(), (Floats{4321, 402}));   // one column to the right
@@ -51,7 +54,7 @@ TEST(Conv2d, PadsEverySideAsTold) {
 }
 
 TEST(Conv2d, AddsABiasPerChannel) {
-  const Tensor x = made({1, 2}, {1, 1, 1, 2}), w = made({1, 10}, {2, 1, 1, 1});
+  const Tensor x = f32_of({1, 2}, {1, 1, 1, 2}), w = f32_of({1, 10}, {2, 1, 1, 1});
   EXPECT_EQ(conv2d(x, w, tensor({100, 200})).to_vector<float>(), (Floats{101, 102, 210, 220}));
 }
 
@@ -60,7 +63,7 @@ TEST(Conv2d, GroupsAreConvolutionsSideBySide) {
   std::vector<Tensor> parts;
   for (int g = 0; g < 3; ++g)
     parts.push_back(conv2d(slice(x, 1, 2 * g, 2 * g + 2), slice(w, 0, 3 * g, 3 * g + 3), {.stride = {2}, .padding = {1}}));
-  expect_near(conv2d(x, w, {.stride = {2}, .padding = {1}, .groups = 3}), concat(parts, 1));
+  expect_near_tensor(conv2d(x, w, {.stride = {2}, .padding = {1}, .groups = 3}), concat(parts, 1));
 }
 
 TEST(Conv2d, DilationIsAKernelWithHoles) {
@@ -70,7 +73,7 @@ TEST(Conv2d, DilationIsAKernelWithHoles) {
   for (std::int64_t i = 0; i < 12; ++i)
     for (std::int64_t k = 0; k < 4; ++k)
       static_cast<float*>(holes.mutable_data())[i * 12 + k / 2 * 8 + k % 2 * 3] = from[i * 4 + k];
-  expect_near(conv2d(x, w, {.dilation = {2, 3}}), conv2d(x, holes));
+  expect_near_tensor(conv2d(x, w, {.dilation = {2, 3}}), conv2d(x, holes));
 }
 
 TEST(Conv3d, OfOneSliceIsConv2d) {
@@ -79,7 +82,7 @@ TEST(Conv3d, OfOneSliceIsConv2d) {
   const Tensor flat =
       conv2d(reshape(x, {2, 4, 6, 5}), reshape(w, {6, 2, 3, 3}), {.stride = {2, 1}, .padding = {1}, .groups = 2});
   EXPECT_EQ(y.shape(), (Shape{2, 6, 1, 3, 5}));
-  expect_near(reshape(y, {2, 6, 3, 5}), flat);
+  expect_near_tensor(reshape(y, {2, 6, 3, 5}), flat);
 }
 
 TEST(Conv3d, SumsACube) {
@@ -89,7 +92,7 @@ TEST(Conv3d, SumsACube) {
 // ---- transposed convolutions ----
 
 TEST(ConvTranspose, SpreadsTheKernel) {
-  const Tensor x = made({1, 2, 3}, {1, 1, 3}), w = made({1, 10, 100}, {1, 1, 3});
+  const Tensor x = f32_of({1, 2, 3}, {1, 1, 3}), w = f32_of({1, 10, 100}, {1, 1, 3});
   EXPECT_EQ(conv_transpose1d(x, w).to_vector<float>(), (Floats{1, 12, 123, 230, 300}));
   EXPECT_EQ(conv_transpose1d(x, w, {.stride = {2}}).to_vector<float>(), (Floats{1, 10, 102, 20, 203, 30, 300}));
   EXPECT_EQ(conv_transpose1d(x, w, {.stride = {2}, .padding = {1}}).to_vector<float>(), (Floats{10, 102, 20, 203, 30}));
@@ -124,8 +127,8 @@ TEST(ConvTranspose, GradientsAreThoseOfTheConvolutionReversed) {
   w.requires_grad(true);
   const Tensor y = conv_transpose2d(x, w, {.stride = {2}}), head = normal(y.shape());
   backward(sum(y * head));
-  expect_near(x.grad(), conv2d(head, w, {.stride = {2}}));
-  expect_near(w.grad(), conv2d_weight_grad(x.detach(), head, {.stride = {2}, .size = {2, 2}}));
+  expect_near_tensor(x.grad(), conv2d(head, w, {.stride = {2}}));
+  expect_near_tensor(w.grad(), conv2d_weight_grad(x.detach(), head, {.stride = {2}, .size = {2, 2}}));
 }
 
 // ---- attributes as graphs store them ----
@@ -147,66 +150,51 @@ TEST(ConvCost, CountsGroups) {
 
 // ---- mistakes and their messages ----
 
-struct Mistake {
-  int line;
-  const char* message;
-  void (*program)();
-};
-#define MISTAKE(message, ...)                      \
-  {                                                \
-    __builtin_LINE(), message, [] { __VA_ARGS__; } \
-  }
-
-Tensor z(const Shape& shape) { return zeros(shape); }
-
-const Mistake kMistakes[] = {
-    MISTAKE("[conv1d] operands need three dimensions: f32[1,5] and f32[1,1,2]", conv1d(z({1, 5}), z({1, 1, 2}))),
-    MISTAKE("[conv1d] channels differ: x f32[1,4,5] has 4, weights f32[2,3,2] take 3", conv1d(z({1, 4, 5}), z({2, 3, 2}))),
-    MISTAKE("[conv1d] the window of f32[1,1,4] does not fit into f32[1,1,3]", conv1d(z({1, 1, 3}), z({1, 1, 4}))),
-    MISTAKE("[conv1d] stride takes one number, got 2", conv1d(z({1, 1, 3}), z({1, 1, 2}), {.stride = {1, 1}})),
-    MISTAKE("[conv1d] padding takes 1 or 2 numbers, got 3", conv1d(z({1, 1, 3}), z({1, 1, 2}), {.padding = {1, 1, 1}})),
-    MISTAKE("[conv1d] an operand is undefined", conv1d(z({1, 1, 3}), Tensor())),
-    MISTAKE("[conv1d] bias needs 2 numbers, got f32[3]", conv1d(z({1, 1, 3}), z({2, 1, 2}), z({3}))),
-    MISTAKE("[conv2d] operands need four dimensions: f32[1,5,5] and f32[1,1,2,2]", conv2d(z({1, 5, 5}), z({1, 1, 2, 2}))),
+const Mistake kConvMistakes[] = {
+    MISTAKE("[conv1d] operands need three dimensions: f32[1,5] and f32[1,1,2]", conv1d(f32({1, 5}), f32({1, 1, 2}))),
+    MISTAKE("[conv1d] channels differ: x f32[1,4,5] has 4, weights f32[2,3,2] take 3", conv1d(f32({1, 4, 5}), f32({2, 3, 2}))),
+    MISTAKE("[conv1d] the window of f32[1,1,4] does not fit into f32[1,1,3]", conv1d(f32({1, 1, 3}), f32({1, 1, 4}))),
+    MISTAKE("[conv1d] stride takes one number, got 2", conv1d(f32({1, 1, 3}), f32({1, 1, 2}), {.stride = {1, 1}})),
+    MISTAKE("[conv1d] padding takes 1 or 2 numbers, got 3", conv1d(f32({1, 1, 3}), f32({1, 1, 2}), {.padding = {1, 1, 1}})),
+    MISTAKE("[conv1d] an operand is undefined", conv1d(f32({1, 1, 3}), Tensor())),
+    MISTAKE("[conv1d] bias needs 2 numbers, got f32[3]", conv1d(f32({1, 1, 3}), f32({2, 1, 2}), f32({3}))),
+    MISTAKE("[conv2d] operands need four dimensions: f32[1,5,5] and f32[1,1,2,2]", conv2d(f32({1, 5, 5}), f32({1, 1, 2, 2}))),
     MISTAKE("[conv2d] needs a floating type, got i32[1,1,5,5]",
             conv2d(zeros({1, 1, 5, 5}, DType::i32), zeros({1, 1, 2, 2}, DType::i32))),
     MISTAKE("[conv2d] channels differ: x f32[1,4,5,5] has 4, weights f32[6,3,3,3] take 3 in each of 2 groups",
-            conv2d(z({1, 4, 5, 5}), z({6, 3, 3, 3}), {.groups = 2})),
+            conv2d(f32({1, 4, 5, 5}), f32({6, 3, 3, 3}), {.groups = 2})),
     MISTAKE("[conv2d] weights f32[5,2,3,3] do not divide into 2 groups",
-            conv2d(z({1, 4, 5, 5}), z({5, 2, 3, 3}), {.groups = 2})),
-    MISTAKE("[conv2d] groups must be at least 1", conv2d(z({1, 4, 5, 5}), z({5, 2, 3, 3}), {.groups = 0})),
-    MISTAKE("[conv2d] dilation must be at least 1", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.dilation = {0}})),
-    MISTAKE("[conv2d] padding must not be negative", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.padding = {-1}})),
+            conv2d(f32({1, 4, 5, 5}), f32({5, 2, 3, 3}), {.groups = 2})),
+    MISTAKE("[conv2d] groups must be at least 1", conv2d(f32({1, 4, 5, 5}), f32({5, 2, 3, 3}), {.groups = 0})),
+    MISTAKE("[conv2d] dilation must be at least 1", conv2d(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.dilation = {0}})),
+    MISTAKE("[conv2d] padding must not be negative", conv2d(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.padding = {-1}})),
     MISTAKE("[conv2d] padding takes 1, 2 or 4 numbers, got 3",
-            conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.padding = {1, 1, 1}})),
-    MISTAKE("[conv2d] stride takes 1 or 2 numbers, got 3", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.stride = {1, 1, 1}})),
-    MISTAKE("[conv2d] stride 2000000 is too large", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.stride = {2000000}})),
+            conv2d(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.padding = {1, 1, 1}})),
+    MISTAKE("[conv2d] stride takes 1 or 2 numbers, got 3", conv2d(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.stride = {1, 1, 1}})),
+    MISTAKE("[conv2d] stride 2000000 is too large", conv2d(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.stride = {2000000}})),
     MISTAKE("[conv2d] the window of f32[1,1,3,3] does not fit into f32[1,1,5,5]",
-            conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.dilation = {3}})),
-    MISTAKE("[conv2d] bias needs 4 numbers, got an undefined tensor", conv2d(z({1, 1, 5, 5}), z({4, 1, 3, 3}), Tensor())),
+            conv2d(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.dilation = {3}})),
+    MISTAKE("[conv2d] bias needs 4 numbers, got an undefined tensor", conv2d(f32({1, 1, 5, 5}), f32({4, 1, 3, 3}), Tensor())),
     MISTAKE("[conv2d_input_grad] size takes 2 numbers, those of the input",
-            conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5}})),
+            conv2d_input_grad(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.size = {5}})),
     MISTAKE("[conv2d_input_grad] the gradient f32[1,1,5,5] does not fit weights f32[1,1,3,3] and input f32[1,1,5,5], which "
             "give f32[1,1,3,3]",
-            conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5, 5}})),
+            conv2d_input_grad(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}), {.size = {5, 5}})),
     MISTAKE("[conv2d_weight_grad] size does not fit a type: f32[1,1,-1,3]",
-            conv2d_weight_grad(z({1, 1, 5, 5}), z({1, 1, 7, 7}), {.size = {-1, 3}})),
-    MISTAKE("[conv3d] operands need five dimensions: f32[1,1,5,5] and f32[1,1,3,3]", conv3d(z({1, 1, 5, 5}), z({1, 1, 3, 3}))),
+            conv2d_weight_grad(f32({1, 1, 5, 5}), f32({1, 1, 7, 7}), {.size = {-1, 3}})),
+    MISTAKE("[conv3d] operands need five dimensions: f32[1,1,5,5] and f32[1,1,3,3]",
+            conv3d(f32({1, 1, 5, 5}), f32({1, 1, 3, 3}))),
     MISTAKE("[conv_transpose2d] channels differ: x f32[1,3,5,5] has 3, weights f32[4,2,3,3] take 4",
-            conv_transpose2d(z({1, 3, 5, 5}), z({4, 2, 3, 3}))),
+            conv_transpose2d(f32({1, 3, 5, 5}), f32({4, 2, 3, 3}))),
     MISTAKE("[conv_transpose2d] output_padding 2 must be less than the stride 2",
-            conv_transpose2d(z({1, 4, 5, 5}), z({4, 2, 3, 3}), {.stride = {2}, .output_padding = {2}})),
+            conv_transpose2d(f32({1, 4, 5, 5}), f32({4, 2, 3, 3}), {.stride = {2}, .output_padding = {2}})),
     MISTAKE("[conv_transpose2d] padding leaves nothing of the result of f32[1,4,1,1] and f32[4,2,3,3]",
-            conv_transpose2d(z({1, 4, 1, 1}), z({4, 2, 3, 3}), {.padding = {2}})),
+            conv_transpose2d(f32({1, 4, 1, 1}), f32({4, 2, 3, 3}), {.padding = {2}})),
     MISTAKE("[conv_transpose1d] no elements to convolve in f32[1,4,0] and f32[4,2,3]",
-            conv_transpose1d(z({1, 4, 0}), z({4, 2, 3}))),
+            conv_transpose1d(f32({1, 4, 0}), f32({4, 2, 3}))),
 };
 
-TEST(ConvErrors, NameTheFunctionTheTypesAndTheLine) {
-  for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
-              m.message + (" (conv_test.cpp:" + std::to_string(m.line) + ")"));
-}
+TEST(ConvErrors, NameTheFunctionTheTypesAndTheLine) { expect_mistakes(kConvMistakes, "conv_test.cpp"); }
 
 // ---- convolution layers ----
 
@@ -223,7 +211,7 @@ TEST(ConvLayers, AreTheirFunctions) {
   Net net;
   const Tensor x = normal({2, 4, 5}), planes = normal({2, 4, 5, 5});
   EXPECT_EQ(net.line.weight.shape(), (Shape{6, 2, 3}));
-  expect_near(net.line(x), add(conv1d(x, net.line.weight, {.padding = {1}, .groups = 2}), net.line.bias));
+  expect_near_tensor(net.line(x), add(conv1d(x, net.line.weight, {.padding = {1}, .groups = 2}), net.line.bias));
   EXPECT_EQ(net.plane.weight.shape(), (Shape{8, 4, 3, 1}));
   EXPECT_FALSE(net.plane.bias.defined());
   EXPECT_EQ(net.plane(planes).shape(), (Shape{2, 8, 2, 3}));

@@ -3,34 +3,25 @@
 #include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/mistakes.h>
 
 namespace tapedeck {
 namespace {
 
+using testing::expect_mistakes;
+using testing::f32;
+using testing::f64;
+using testing::i32;
 using testing::message_of;
+using testing::Mistake;
 using testing::without_folders;
-
-Tensor f32(const Shape& shape) { return zeros(shape); }
-Tensor i32(const Shape& shape) { return zeros(shape, DType::i32); }
-Tensor f64(const Shape& shape) { return zeros(shape, DType::f64); }
-
-struct Mistake {
-  int line;
-  const char* message;
-  void (*program)();
-};
 
 // Applies an op that has no author function. The call has to fit on one line: compilers differ in the line of a longer one.
 void apply_to(const Op& op, const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()}) {
   apply_all(op, std::vector<Tensor>{x}, nullptr, site);
 }
 
-#define MISTAKE(message, ...)              \
-  {                                        \
-    __LINE__, message, [] { __VA_ARGS__; } \
-  }
-
-const Mistake kMistakes[] = {
+const Mistake kErrorMessagesMistakes[] = {
     MISTAKE("[add] shapes do not broadcast: f32[2,3] and f32[2]", f32({2, 3}) + f32({2})),
     MISTAKE("[mul] shapes do not broadcast: f32[4] and f32[3]", f32({4}) * f32({3})),
     MISTAKE("[less] shapes do not broadcast: i32[4] and i32[3]", less(i32({4}), i32({3}))),
@@ -80,11 +71,7 @@ const Mistake kMistakes[] = {
     MISTAKE("[add] operand 0 is undefined", Tensor() + f32({3})),
 };
 
-TEST(ErrorMessages, NameTheOpTheTypesAndTheLine) {
-  for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
-              std::string(m.message) + " (error_messages_test.cpp:" + std::to_string(m.line) + ")");
-}
+TEST(ErrorMessages, NameTheOpTheTypesAndTheLine) { expect_mistakes(kErrorMessagesMistakes, "error_messages_test.cpp"); }
 
 TEST(ErrorMessages, ModulesReportTheCallOfTheModule) {
   struct Net : Module {

@@ -6,6 +6,7 @@
 #include <tapedeck/engine/ops/scan.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <cmath>
 #include <numeric>
@@ -13,11 +14,11 @@
 namespace tapedeck {
 namespace {
 
+using testing::floats_of;
 using testing::message_of;
 using Floats = std::vector<float>;
 using Places = std::vector<std::int64_t>;
 
-Floats floats(const Tensor& t) { return t.to_vector<float>(); }
 Tensor places(const std::vector<std::int64_t>& v, const Shape& shape) {
   Places filled = v;
   filled.push_back(0);  // so that data() is not null
@@ -25,7 +26,7 @@ Tensor places(const std::vector<std::int64_t>& v, const Shape& shape) {
 }
 Tensor places(const std::vector<std::int64_t>& v) { return places(v, {static_cast<std::int64_t>(v.size())}); }
 Tensor bools(const std::vector<unsigned char>& v, const Shape& shape) { return from_bytes({DType::boolean, shape}, v.data()); }
-Tensor counted(const Shape& shape) {
+Tensor counted_from_one(const Shape& shape) {
   Floats v(static_cast<std::size_t>(shape.numel()));
   std::iota(v.begin(), v.end(), 1.0f);
   return from_vector(v, shape);
@@ -33,10 +34,10 @@ Tensor counted(const Shape& shape) {
 Tensor wanting(Tensor x) { return x.requires_grad(true); }
 
 TEST(Index, GatherTakesOneElementPerPlace) {
-  const Tensor x = counted({2, 3});
-  EXPECT_EQ(floats(gather(x, places({2, 0, -1, -3}, {2, 2}), 1)), (Floats{3, 1, 6, 4}));
-  EXPECT_EQ(floats(gather(x, places({1, 0, 1}, {1, 3}), 0)), (Floats{4, 2, 6}));
-  EXPECT_EQ(floats(gather(x, places({0}, {1, 1}), -2)), (Floats{1}));
+  const Tensor x = counted_from_one({2, 3});
+  EXPECT_EQ(floats_of(gather(x, places({2, 0, -1, -3}, {2, 2}), 1)), (Floats{3, 1, 6, 4}));
+  EXPECT_EQ(floats_of(gather(x, places({1, 0, 1}, {1, 3}), 0)), (Floats{4, 2, 6}));
+  EXPECT_EQ(floats_of(gather(x, places({0}, {1, 1}), -2)), (Floats{1}));
   EXPECT_EQ(gather(cast(x, DType::u8), places({1, 1}, {2, 1}), 1).to_vector<unsigned char>(),
             (std::vector<unsigned char>{2, 5}));
 }
@@ -44,37 +45,38 @@ TEST(Index, GatherTakesOneElementPerPlace) {
 TEST(Index, GradientOfGatherAddsUpEqualPlaces) {
   Tensor x = wanting(tensor({1, 2, 3}));
   backward(gather(x, places({1, 1, -1}), 0), {.head = tensor({1, 10, 100})});
-  EXPECT_EQ(floats(x.grad()), (Floats{0, 11, 100}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{0, 11, 100}));
 }
 
 TEST(Index, OfEqualPlacesTheLastStays) {
-  EXPECT_EQ(floats(scatter(zeros({3}), places({1, 0, 1, -2}), tensor({1, 2, 3, 4}), 0)), (Floats{2, 4, 0}));
-  EXPECT_EQ(floats(scatter(zeros({2, 2}), places({0, 1, 0, 0}, {2, 2}), counted({2, 2}), 0)), (Floats{3, 4, 0, 2}));
+  EXPECT_EQ(floats_of(scatter(zeros({3}), places({1, 0, 1, -2}), tensor({1, 2, 3, 4}), 0)), (Floats{2, 4, 0}));
+  EXPECT_EQ(floats_of(scatter(zeros({2, 2}), places({0, 1, 0, 0}, {2, 2}), counted_from_one({2, 2}), 0)), (Floats{3, 4, 0, 2}));
 }
 
 TEST(Index, GradientOfScatterGoesToWhatStayed) {
   Tensor x = wanting(zeros({3})), src = wanting(tensor({1, 2, 3}));
   backward(scatter(x, places({1, 0, 1}), src, 0), {.head = tensor({1, 10, 100})});
-  EXPECT_EQ(floats(x.grad()), (Floats{0, 0, 100}));
-  EXPECT_EQ(floats(src.grad()), (Floats{0, 1, 10}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{0, 0, 100}));
+  EXPECT_EQ(floats_of(src.grad()), (Floats{0, 1, 10}));
 }
 
 TEST(Index, ScatterAddAddsInOrder) {
-  EXPECT_EQ(floats(scatter_add(tensor({1, 1, 1}), places({1, 0, 1}), tensor({1, 2, 3}), 0)), (Floats{3, 5, 1}));
+  EXPECT_EQ(floats_of(scatter_add(tensor({1, 1, 1}), places({1, 0, 1}), tensor({1, 2, 3}), 0)), (Floats{3, 5, 1}));
   // In f32, 2^24 + 1 + 1 is 2^24 if the sum goes from left to right.
-  EXPECT_EQ(floats(scatter_add(zeros({1}), places({0, 0, 0}), tensor({16777216, 1, 1}), 0)), (Floats{16777216}));
-  EXPECT_EQ(floats(scatter_add(zeros({1}), places({0, 0, 0}), tensor({1, 1, 16777216}), 0)), (Floats{16777218}));
+  EXPECT_EQ(floats_of(scatter_add(zeros({1}), places({0, 0, 0}), tensor({16777216, 1, 1}), 0)), (Floats{16777216}));
+  EXPECT_EQ(floats_of(scatter_add(zeros({1}), places({0, 0, 0}), tensor({1, 1, 16777216}), 0)), (Floats{16777218}));
 }
 
 TEST(Index, ScatterReduceCombinesWithWhatStandsThere) {
   const Tensor x = tensor({2, 5, -1}), at = places({1, 0, 1, -3}), src = tensor({3, 7, -4, 1});
-  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "mul")), (Floats{14, -60, -1}));
-  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "max")), (Floats{7, 5, -1}));
-  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "min")), (Floats{1, -4, -1}));
-  EXPECT_EQ(floats(scatter_reduce(x, at, src, 0, "add")), (Floats{10, 4, -1}));
-  EXPECT_EQ(floats(scatter_reduce(counted({2, 2}), places({1, 1, 0, 0}, {2, 2}), counted({2, 2}), -1, "mul")),
-            (Floats{1, 4, 36, 4}));
-  const Floats nan = floats(scatter_reduce(zeros({2}), places({0, 0}), tensor({NAN, 1}), 0, "max"));
+  EXPECT_EQ(floats_of(scatter_reduce(x, at, src, 0, "mul")), (Floats{14, -60, -1}));
+  EXPECT_EQ(floats_of(scatter_reduce(x, at, src, 0, "max")), (Floats{7, 5, -1}));
+  EXPECT_EQ(floats_of(scatter_reduce(x, at, src, 0, "min")), (Floats{1, -4, -1}));
+  EXPECT_EQ(floats_of(scatter_reduce(x, at, src, 0, "add")), (Floats{10, 4, -1}));
+  EXPECT_EQ(
+      floats_of(scatter_reduce(counted_from_one({2, 2}), places({1, 1, 0, 0}, {2, 2}), counted_from_one({2, 2}), -1, "mul")),
+      (Floats{1, 4, 36, 4}));
+  const Floats nan = floats_of(scatter_reduce(zeros({2}), places({0, 0}), tensor({NAN, 1}), 0, "max"));
   EXPECT_TRUE(std::isnan(nan[0]));
   EXPECT_EQ(nan[1], 0);
 }
@@ -83,47 +85,47 @@ TEST(Index, ScatterReduceCombinesWithWhatStandsThere) {
 TEST(Index, EqualExtremesShareTheGradientOfAScatter) {
   Tensor x = wanting(tensor({3, 0})), src = wanting(tensor({3, 3, 1, 5}));
   backward(scatter_reduce(x, places({0, 0, 0, 1}), src, 0, "max"), {.head = tensor({6, 10})});
-  EXPECT_EQ(floats(x.grad()), (Floats{2, 0}));
-  EXPECT_EQ(floats(src.grad()), (Floats{2, 2, 0, 10}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{2, 0}));
+  EXPECT_EQ(floats_of(src.grad()), (Floats{2, 2, 0, 10}));
 }
 
 // With one zero among the factors of a place only this zero has a gradient, with two none has.
 TEST(Index, GradientOfAScatteredProductIsExactAtZeros) {
   Tensor x = wanting(tensor({2, 0, 3, 4})), src = wanting(tensor({5, 0, 7, 0, 0, -2}));
   backward(scatter_reduce(x, places({0, 0, 1, 2, 2, 3}), src, 0, "mul"), {.head = tensor({1, 10, 100, 1000})});
-  EXPECT_EQ(floats(x.grad()), (Floats{0, 70, 0, -2000}));
-  EXPECT_EQ(floats(src.grad()), (Floats{0, 10, 0, 0, 0, 4000}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{0, 70, 0, -2000}));
+  EXPECT_EQ(floats_of(src.grad()), (Floats{0, 10, 0, 0, 0, 4000}));
 }
 
 TEST(Index, ScatteredTuplesCombineToo) {
-  const Tensor x = counted({2, 2}), rows = places({1, 1}, {2, 1}), src = counted({2, 2});
-  EXPECT_EQ(floats(scatter_nd(x, rows, src, {.reduction = "mul"})), (Floats{1, 2, 9, 32}));
-  EXPECT_EQ(floats(scatter_nd(x, rows, src, {.reduction = "max"})), (Floats{1, 2, 3, 4}));
-  EXPECT_EQ(floats(scatter_nd(x, rows, src, {.reduction = "min"})), (Floats{1, 2, 1, 2}));
-  Tensor one = wanting(counted({2, 2}));
+  const Tensor x = counted_from_one({2, 2}), rows = places({1, 1}, {2, 1}), src = counted_from_one({2, 2});
+  EXPECT_EQ(floats_of(scatter_nd(x, rows, src, {.reduction = "mul"})), (Floats{1, 2, 9, 32}));
+  EXPECT_EQ(floats_of(scatter_nd(x, rows, src, {.reduction = "max"})), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(floats_of(scatter_nd(x, rows, src, {.reduction = "min"})), (Floats{1, 2, 1, 2}));
+  Tensor one = wanting(counted_from_one({2, 2}));
   backward(scatter_nd(x, rows, one, {.reduction = "min"}), {.head = reshape(tensor({1, 1, 10, 20}), {2, 2})});
-  EXPECT_EQ(floats(one.grad()), (Floats{10, 20, 0, 0}));
+  EXPECT_EQ(floats_of(one.grad()), (Floats{10, 20, 0, 0}));
 }
 
 TEST(Index, SlicesAlongAnyAxis) {
-  const Tensor x = counted({2, 3});
-  EXPECT_EQ(floats(index_select(x, 1, places({2, -3}))), (Floats{3, 1, 6, 4}));
-  EXPECT_EQ(floats(index_select(x, 0, places({1, 1}))), (Floats{4, 5, 6, 4, 5, 6}));
-  EXPECT_EQ(floats(index_add(x, 0, places({1, -1}), counted({2, 3}))), (Floats{1, 2, 3, 9, 12, 15}));
-  EXPECT_EQ(floats(index_add(x, 1, places({0, 0}), ones({2, 2}))), (Floats{3, 2, 3, 6, 5, 6}));
+  const Tensor x = counted_from_one({2, 3});
+  EXPECT_EQ(floats_of(index_select(x, 1, places({2, -3}))), (Floats{3, 1, 6, 4}));
+  EXPECT_EQ(floats_of(index_select(x, 0, places({1, 1}))), (Floats{4, 5, 6, 4, 5, 6}));
+  EXPECT_EQ(floats_of(index_add(x, 0, places({1, -1}), counted_from_one({2, 3}))), (Floats{1, 2, 3, 9, 12, 15}));
+  EXPECT_EQ(floats_of(index_add(x, 1, places({0, 0}), ones({2, 2}))), (Floats{3, 2, 3, 6, 5, 6}));
 }
 
 TEST(Index, TakeCountsAcrossDimensions) {
-  EXPECT_EQ(floats(take(counted({2, 3}), places({5, 0, -2, 3}, {2, 2}))), (Floats{6, 1, 5, 4}));
+  EXPECT_EQ(floats_of(take(counted_from_one({2, 3}), places({5, 0, -2, 3}, {2, 2}))), (Floats{6, 1, 5, 4}));
 }
 
 TEST(Index, EmbeddingAndItsGradient) {
-  Tensor table = wanting(counted({3, 2}));
+  Tensor table = wanting(counted_from_one({3, 2}));
   const Tensor y = embedding(table, places({2, 0, 2, -1}, {2, 2}));
   EXPECT_EQ(y.shape(), (Shape{2, 2, 2}));
-  EXPECT_EQ(floats(y), (Floats{5, 6, 1, 2, 5, 6, 5, 6}));
-  backward(y, {.head = counted({2, 2, 2})});
-  EXPECT_EQ(floats(table.grad()), (Floats{3, 4, 0, 0, 1 + 5 + 7, 2 + 6 + 8}));
+  EXPECT_EQ(floats_of(y), (Floats{5, 6, 1, 2, 5, 6, 5, 6}));
+  backward(y, {.head = counted_from_one({2, 2, 2})});
+  EXPECT_EQ(floats_of(table.grad()), (Floats{3, 4, 0, 0, 1 + 5 + 7, 2 + 6 + 8}));
 }
 
 // The table has more rows than one thread takes, and many ids name one row.
@@ -131,25 +133,26 @@ TEST(Index, GradientOfALargeEmbedding) {
   constexpr std::int64_t kRows = 1000, kIds = 5000, kWidth = 70;
   Places ids;
   for (std::int64_t i = 0; i < kIds; ++i) ids.push_back(i % 3 == 0 ? 7 : i % kRows);
-  const Floats grad = floats(embedding_grad(places(ids), ones({kIds, kWidth}), kRows));
+  const Floats grad = floats_of(embedding_grad(places(ids), ones({kIds, kWidth}), kRows));
   Floats counts(kRows);
   for (std::int64_t id : ids) counts[id] += 1;
   for (std::size_t i = 0; i < grad.size(); ++i) ASSERT_EQ(grad[i], counts[i / kWidth]) << i;
 }
 
 TEST(Index, TuplesNameElementsOrSlices) {
-  const Tensor x = counted({2, 3});
-  EXPECT_EQ(floats(gather_nd(x, places({0, 2, 1, -3}, {2, 2}))), (Floats{3, 4}));
-  EXPECT_EQ(floats(gather_nd(x, places({1}, {1, 1}))), (Floats{4, 5, 6}));
-  EXPECT_EQ(floats(gather_nd(x, places({2, 0}, {2, 1}), 1)), (Floats{3, 4}));
-  EXPECT_EQ(floats(scatter_nd(x, places({1, 1}, {2, 1}), counted({2, 3}))), (Floats{1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(floats(scatter_nd(x, places({1, 1}, {2, 1}), counted({2, 3}), {.reduction = "add"})), (Floats{1, 2, 3, 9, 12, 15}));
+  const Tensor x = counted_from_one({2, 3});
+  EXPECT_EQ(floats_of(gather_nd(x, places({0, 2, 1, -3}, {2, 2}))), (Floats{3, 4}));
+  EXPECT_EQ(floats_of(gather_nd(x, places({1}, {1, 1}))), (Floats{4, 5, 6}));
+  EXPECT_EQ(floats_of(gather_nd(x, places({2, 0}, {2, 1}), 1)), (Floats{3, 4}));
+  EXPECT_EQ(floats_of(scatter_nd(x, places({1, 1}, {2, 1}), counted_from_one({2, 3}))), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(floats_of(scatter_nd(x, places({1, 1}, {2, 1}), counted_from_one({2, 3}), {.reduction = "add"})),
+            (Floats{1, 2, 3, 9, 12, 15}));
 }
 
 TEST(Index, GradientOfScatteredTuplesGoesToWhatStayed) {
-  Tensor src = wanting(counted({2, 3}));
-  backward(scatter_nd(zeros({2, 3}), places({1, 1}, {2, 1}), src), {.head = counted({2, 3})});
-  EXPECT_EQ(floats(src.grad()), (Floats{0, 0, 0, 4, 5, 6}));
+  Tensor src = wanting(counted_from_one({2, 3}));
+  backward(scatter_nd(zeros({2, 3}), places({1, 1}, {2, 1}), src), {.head = counted_from_one({2, 3})});
+  EXPECT_EQ(floats_of(src.grad()), (Floats{0, 0, 0, 4, 5, 6}));
 }
 
 TEST(Index, NonzeroListsCoordinatesInOrder) {
@@ -171,45 +174,45 @@ TEST(Index, MasksOfManyBlocks) {
     if (held[i]) kept.push_back(values[i]);
   }
   const Tensor x = from_vector(values, {kCount}), mask = bools(held, {kCount}), picked = masked_select(x, mask);
-  EXPECT_EQ(floats(picked), kept);
+  EXPECT_EQ(floats_of(picked), kept);
   EXPECT_TRUE(bit_equal(masked_scatter(x, mask, picked), x));
   EXPECT_EQ(nonzero(mask).to_vector<std::int64_t>()[4], 6);
 }
 
 TEST(Index, BooleanMaskPicksRows) {
-  Tensor x = wanting(counted({3, 3}));
+  Tensor x = wanting(counted_from_one({3, 3}));
   const Tensor y = boolean_mask(x, bools({0, 1, 1}, {3}));
   EXPECT_EQ(y.shape(), (Shape{2, 3}));
-  EXPECT_EQ(floats(y), (Floats{4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(floats_of(y), (Floats{4, 5, 6, 7, 8, 9}));
   backward(sum(y));
-  EXPECT_EQ(floats(x.grad()), (Floats{0, 0, 0, 1, 1, 1, 1, 1, 1}));
-  EXPECT_EQ(floats(boolean_mask(counted({2, 2}), bools({1, 0, 0, 1}, {2, 2}))), (Floats{1, 4}));
-  EXPECT_EQ(boolean_mask(counted({2, 2}), bools({0, 0}, {2})).shape(), (Shape{0, 2}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{0, 0, 0, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(floats_of(boolean_mask(counted_from_one({2, 2}), bools({1, 0, 0, 1}, {2, 2}))), (Floats{1, 4}));
+  EXPECT_EQ(boolean_mask(counted_from_one({2, 2}), bools({0, 0}, {2})).shape(), (Shape{0, 2}));
 }
 
 TEST(Index, MaskedSelectBroadcastsAndSendsTheGradientBack) {
   Tensor x = wanting(tensor({1, 2, 3}));
   const Tensor y = masked_select(x, bools({1, 0}, {2, 1}));
-  EXPECT_EQ(floats(y), (Floats{1, 2, 3}));
+  EXPECT_EQ(floats_of(y), (Floats{1, 2, 3}));
   backward(y, {.head = tensor({1, 10, 100})});
-  EXPECT_EQ(floats(x.grad()), (Floats{1, 10, 100}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{1, 10, 100}));
   Tensor z = wanting(tensor({1, 2, 3}));
   backward(masked_select(z, bools({1, 0, 1}, {3})), {.head = tensor({7, 8})});
-  EXPECT_EQ(floats(z.grad()), (Floats{7, 0, 8}));
+  EXPECT_EQ(floats_of(z.grad()), (Floats{7, 0, 8}));
 }
 
 TEST(Index, GradientOfMaskedScatterIsSplit) {
   Tensor x = wanting(tensor({1, 2, 3})), src = wanting(tensor({8, 9}));
   const Tensor y = masked_scatter(x, bools({1, 0, 1}, {3}), src);
-  EXPECT_EQ(floats(y), (Floats{8, 2, 9}));
+  EXPECT_EQ(floats_of(y), (Floats{8, 2, 9}));
   backward(y, {.head = tensor({1, 10, 100})});
-  EXPECT_EQ(floats(x.grad()), (Floats{0, 10, 0}));
-  EXPECT_EQ(floats(src.grad()), (Floats{1, 100}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{0, 10, 0}));
+  EXPECT_EQ(floats_of(src.grad()), (Floats{1, 100}));
 }
 
 TEST(Index, MaskedFillKeepsTheDtype) {
   const Tensor mask = bools({1, 0, 1}, {3});
-  EXPECT_EQ(floats(masked_fill(tensor({1, 2, 3}), mask, -INFINITY)), (Floats{-INFINITY, 2, -INFINITY}));
+  EXPECT_EQ(floats_of(masked_fill(tensor({1, 2, 3}), mask, -INFINITY)), (Floats{-INFINITY, 2, -INFINITY}));
   EXPECT_EQ(masked_fill(places({1, 2, 3}), mask, 9).to_vector<std::int64_t>(), (Places{9, 2, 9}));
 }
 
@@ -220,16 +223,16 @@ TEST(Index, BinsCountNumbers) {
 }
 
 TEST(Index, InPlaceWritesOverTheOperand) {
-  const Tensor x = counted({3}), added[] = {x, places({0, 0}), tensor({10, 20})};
+  const Tensor x = counted_from_one({3}), added[] = {x, places({0, 0}), tensor({10, 20})};
   const AxisAttrs attrs{0};
   apply_in_place(ops::index_add, added, &attrs, {});
-  EXPECT_EQ(floats(x), (Floats{31, 2, 3}));
+  EXPECT_EQ(floats_of(x), (Floats{31, 2, 3}));
 }
 
 // ---- mistakes and their messages ----
 
 TEST(Index, PlacesThatDoNotExistAreReportedWhenTheOpRuns) {
-  const Tensor x = counted({2, 3}), src = ones({2, 1});
+  const Tensor x = counted_from_one({2, 3}), src = ones({2, 1});
   auto says = [](auto&& f, const char* message) { EXPECT_MENTIONS(message_of<ExecutionError>(f), message); };
   says([&] { gather(x, places({0, 3}, {2, 1}), 1); }, "[gather] index out of range (3)");
   says([&] { gather(x, places({0, -4}, {2, 1}), 1); }, "[gather] index out of range (-4)");
@@ -256,7 +259,7 @@ TEST(Index, AnotherCountThanPromisedIsReported) {
 }
 
 TEST(Index, MistakesAreRefused) {
-  const Tensor x = counted({2, 3}), at = places({0, 1}), none = zeros({0, 3}), reals = zeros({2}), wide = ones({2, 2});
+  const Tensor x = counted_from_one({2, 3}), at = places({0, 1}), none = zeros({0, 3}), reals = zeros({2}), wide = ones({2, 2});
   auto says = [](auto&& f, const char* message) { EXPECT_MENTIONS(message_of<TypeError>(f), message); };
   says([&] { gather(x, reals, 0); }, "[gather] the index must be i32 or i64, not f32[2]");
   says([&] { gather(x, at, 0); }, "[gather] the index i64[2] does not fit f32[2,3] along axis 0");

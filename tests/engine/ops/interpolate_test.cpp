@@ -1,5 +1,6 @@
 // Tests resampling of images, and windows as columns (unfold and fold), against small examples worked out by hand.
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/create.h>
@@ -10,47 +11,40 @@
 namespace tapedeck {
 namespace {
 
-using testing::message_of;
-using testing::without_folders;
+using testing::counting;
+using testing::floats_of;
+using testing::here;
+using testing::refusal;
 
 using Floats = std::vector<float>;
 
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
-Tensor counting(const Shape& shape) { return reshape(arange(shape.numel(), DType::f32), shape); }
-Arg here(const Tensor& t) { return Arg(t, "a.cpp", 1); }
-
-template <class F>
-std::string refusal(F&& f) {
-  return without_folders(message_of<TypeError>(f));
-}
-
 TEST(Interpolate, NearestRepeatsAndSkips) {
-  EXPECT_EQ(values(interpolate(counting({1, 1, 3}), {6})), (Floats{0, 0, 1, 1, 2, 2}));
-  EXPECT_EQ(values(interpolate(counting({1, 1, 3}), {5})), (Floats{0, 0, 1, 1, 2}));
-  EXPECT_EQ(values(interpolate(counting({1, 1, 6}), {3})), (Floats{0, 2, 4}));
-  EXPECT_EQ(values(interpolate(counting({1, 1, 2, 2}), {2, 4})), (Floats{0, 0, 1, 1, 2, 2, 3, 3}));
-  EXPECT_EQ(values(interpolate(counting({1, 1, 2, 1, 2}), {2, 2, 2})), (Floats{0, 1, 0, 1, 2, 3, 2, 3}));
+  EXPECT_EQ(floats_of(interpolate(counting({1, 1, 3}), {6})), (Floats{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(floats_of(interpolate(counting({1, 1, 3}), {5})), (Floats{0, 0, 1, 1, 2}));
+  EXPECT_EQ(floats_of(interpolate(counting({1, 1, 6}), {3})), (Floats{0, 2, 4}));
+  EXPECT_EQ(floats_of(interpolate(counting({1, 1, 2, 2}), {2, 4})), (Floats{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(floats_of(interpolate(counting({1, 1, 2, 1, 2}), {2, 2, 2})), (Floats{0, 1, 0, 1, 2, 3, 2, 3}));
 }
 
 TEST(Interpolate, BilinearBetweenCentresOrCorners) {
   const Tensor x = reshape(tensor({0, 4}), {1, 1, 1, 2});
-  EXPECT_EQ(values(interpolate(x, {1, 4}, "bilinear")), (Floats{0, 1, 3, 4}));
-  EXPECT_EQ(values(interpolate(x, {1, 5}, "bilinear", true)), (Floats{0, 1, 2, 3, 4}));
+  EXPECT_EQ(floats_of(interpolate(x, {1, 4}, "bilinear")), (Floats{0, 1, 3, 4}));
+  EXPECT_EQ(floats_of(interpolate(x, {1, 5}, "bilinear", true)), (Floats{0, 1, 2, 3, 4}));
   const Tensor square = reshape(tensor({0, 2, 4, 6}), {1, 1, 2, 2});
-  EXPECT_EQ(values(interpolate(square, {3, 3}, "bilinear", true)), (Floats{0, 1, 2, 2, 3, 4, 4, 5, 6}));
-  EXPECT_EQ(values(interpolate(square, {1, 1}, "bilinear")), (Floats{3}));
-  EXPECT_EQ(values(interpolate(square, {1, 1}, "bilinear", true)), (Floats{0}));
+  EXPECT_EQ(floats_of(interpolate(square, {3, 3}, "bilinear", true)), (Floats{0, 1, 2, 2, 3, 4, 4, 5, 6}));
+  EXPECT_EQ(floats_of(interpolate(square, {1, 1}, "bilinear")), (Floats{3}));
+  EXPECT_EQ(floats_of(interpolate(square, {1, 1}, "bilinear", true)), (Floats{0}));
 }
 
 TEST(Interpolate, GradientsGiveBackEveryWeight) {
   Tensor x = counting({1, 1, 3});
   x.requires_grad(true);
   backward(sum(interpolate(x, {5})));
-  EXPECT_EQ(values(x.grad()), (Floats{2, 2, 1}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{2, 2, 1}));
   Tensor y = reshape(tensor({0, 4}), {1, 1, 1, 2}).detach();
   y.requires_grad(true);
   backward(sum(mul(interpolate(y, {1, 4}, "bilinear"), tensor({1, 2, 3, 4}))));
-  EXPECT_EQ(values(y.grad()), (Floats{3.25f, 6.75f}));
+  EXPECT_EQ(floats_of(y.grad()), (Floats{3.25f, 6.75f}));
 }
 
 TEST(Interpolate, RefusesSizesAndModes) {
@@ -76,14 +70,14 @@ TEST(Interpolate, RefusesSizesAndModes) {
 
 TEST(Unfold, WindowsAreColumns) {
   const Tensor x = counting({1, 1, 2, 3});
-  EXPECT_EQ(values(unfold(x, {.window = {2, 2}})), (Floats{0, 1, 1, 2, 3, 4, 4, 5}));
-  EXPECT_EQ(values(unfold(x, {.window = {1, 1}, .stride = {2, 2}, .padding = {1, 1}})), (Floats{0, 0, 0, 0, 4, 0}));
-  EXPECT_EQ(values(unfold(x, {.window = {1, 2}, .dilation = {1, 2}})), (Floats{0, 3, 2, 5}));
+  EXPECT_EQ(floats_of(unfold(x, {.window = {2, 2}})), (Floats{0, 1, 1, 2, 3, 4, 4, 5}));
+  EXPECT_EQ(floats_of(unfold(x, {.window = {1, 1}, .stride = {2, 2}, .padding = {1, 1}})), (Floats{0, 0, 0, 0, 4, 0}));
+  EXPECT_EQ(floats_of(unfold(x, {.window = {1, 2}, .dilation = {1, 2}})), (Floats{0, 3, 2, 5}));
 }
 
 TEST(Fold, AddsWindowsUp) {
   const Tensor columns = ones({1, 4, 2});
-  EXPECT_EQ(values(fold(columns, {.size = {2, 3}, .window = {2, 2}})), (Floats{1, 2, 1, 1, 2, 1}));
+  EXPECT_EQ(floats_of(fold(columns, {.size = {2, 3}, .window = {2, 2}})), (Floats{1, 2, 1, 1, 2, 1}));
 }
 
 TEST(Unfold, RefusesWindowsThatDoNotFit) {

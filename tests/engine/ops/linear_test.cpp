@@ -1,5 +1,6 @@
 // Tests products: vectors and matrices as in NumPy, linear layers, and einsum against its definition.
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/create.h>
@@ -13,20 +14,13 @@
 namespace tapedeck {
 namespace {
 
-using testing::message_of;
-using testing::without_folders;
+using testing::counting;
+using testing::floats_of;
+using testing::here;
+using testing::refusal;
 
 using Doubles = std::vector<double>;
 using Floats = std::vector<float>;
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
-Tensor counting(const Shape& shape) { return reshape(arange(shape.numel(), DType::f32), shape); }
-Arg here(const Tensor& t) { return Arg(t, "a.cpp", 1); }
-
-template <class F>
-std::string refusal(F&& f) {
-  return without_folders(message_of<TypeError>(f));
-}
 
 Tensor random_f64(const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
@@ -37,17 +31,17 @@ Tensor random_f64(const Shape& shape, unsigned seed) {
 
 TEST(Matmul, VectorsAreRowsAndColumns) {
   EXPECT_EQ(matmul(tensor({1, 2, 3}), tensor({4, 5, 6})).item(), 32);
-  EXPECT_EQ(values(matmul(counting({2, 3}), tensor({1, 1, 2}))), (Floats{5, 17}));
-  EXPECT_EQ(values(matmul(tensor({1, 2}), counting({2, 3}))), (Floats{6, 9, 12}));
+  EXPECT_EQ(floats_of(matmul(counting({2, 3}), tensor({1, 1, 2}))), (Floats{5, 17}));
+  EXPECT_EQ(floats_of(matmul(tensor({1, 2}), counting({2, 3}))), (Floats{6, 9, 12}));
   EXPECT_EQ(matmul(counting({4, 2, 3}), tensor({1, 0, 0})).shape(), (Shape{4, 2}));
   EXPECT_EQ(matmul(tensor({1, 0}), counting({4, 2, 3})).shape(), (Shape{4, 3}));
   EXPECT_EQ(matmul(counting({2, 1, 2, 3}), counting({5, 3, 1})).shape(), (Shape{2, 5, 2, 1}));
 }
 
 TEST(Linear, IsAProductAndABias) {
-  EXPECT_EQ(values(linear(counting({2, 2}), counting({2, 3}), tensor({10, 20, 30}))), (Floats{13, 24, 35, 19, 34, 49}));
-  EXPECT_EQ(values(linear(tensor({1, 2}), counting({2, 3}))), (Floats{6, 9, 12}));
-  EXPECT_EQ(values(linear(zeros({2, 0}), zeros({0, 2}), tensor({3, 4}))), (Floats{3, 4, 3, 4}));
+  EXPECT_EQ(floats_of(linear(counting({2, 2}), counting({2, 3}), tensor({10, 20, 30}))), (Floats{13, 24, 35, 19, 34, 49}));
+  EXPECT_EQ(floats_of(linear(tensor({1, 2}), counting({2, 3}))), (Floats{6, 9, 12}));
+  EXPECT_EQ(floats_of(linear(zeros({2, 0}), zeros({0, 2}), tensor({3, 4}))), (Floats{3, 4, 3, 4}));
 }
 
 // Compares linear() with matmul and add in f64, on sizes beyond one tile and on views with other orders of dimensions.
@@ -151,8 +145,8 @@ TEST(Einsum, IsWhatTheEquationSays) {
 
 TEST(Einsum, ImplicitResultsAndSpaces) {
   const Tensor a = counting({2, 3}), b = counting({3, 2});
-  EXPECT_EQ(values(einsum("ij,jk", {a, b})), values(matmul(a, b)));
-  EXPECT_EQ(values(einsum(" b a ", {a})), values(transpose(a, {1, 0})));
+  EXPECT_EQ(floats_of(einsum("ij,jk", {a, b})), floats_of(matmul(a, b)));
+  EXPECT_EQ(floats_of(einsum(" b a ", {a})), floats_of(transpose(a, {1, 0})));
   EXPECT_EQ(einsum("ii", {counting({3, 3})}).item(), 12);
 }
 
@@ -165,8 +159,8 @@ TEST(Einsum, EllipsisBroadcasts) {
   EXPECT_TRUE(bit_equal(einsum("...ij->...ji", {a}), contiguous(transpose_last(a))));
   EXPECT_EQ(einsum("...", {a}).shape(), a.shape());
   EXPECT_EQ(einsum("i...->...", {a}).shape(), (Shape{1, 4, 3}));
-  EXPECT_EQ(values(einsum("ij,ij->i", {counting({2, 3}), ones({1, 3})})), (Floats{3, 12}));
-  EXPECT_EQ(values(einsum("ij,ij->j", {ones({1, 3}), counting({2, 3})})), (Floats{3, 5, 7}));
+  EXPECT_EQ(floats_of(einsum("ij,ij->i", {counting({2, 3}), ones({1, 3})})), (Floats{3, 12}));
+  EXPECT_EQ(floats_of(einsum("ij,ij->j", {ones({1, 3}), counting({2, 3})})), (Floats{3, 5, 7}));
   EXPECT_EQ(einsum("ij,ij->", {ones({1, 3}), counting({2, 3})}).item(), 15);
 }
 
@@ -175,8 +169,8 @@ TEST(Einsum, HasGradients) {
   a.requires_grad(true);
   b.requires_grad(true);
   backward(sum(einsum("ij,jk->ki", {a, b})));
-  EXPECT_EQ(values(a.grad()), (Floats{1, 5, 9, 1, 5, 9}));
-  EXPECT_EQ(values(b.grad()), (Floats{3, 3, 5, 5, 7, 7}));
+  EXPECT_EQ(floats_of(a.grad()), (Floats{1, 5, 9, 1, 5, 9}));
+  EXPECT_EQ(floats_of(b.grad()), (Floats{3, 3, 5, 5, 7, 7}));
 }
 
 TEST(Einsum, RefusesEquationsThatDoNotFit) {
@@ -197,13 +191,13 @@ TEST(Einsum, RefusesEquationsThatDoNotFit) {
 
 TEST(Products, CommonCases) {
   EXPECT_EQ(dot(tensor({1, 2}), tensor({3, 4})).item(), 11);
-  EXPECT_EQ(values(outer(tensor({1, 2}), tensor({3, 4, 5}))), (Floats{3, 4, 5, 6, 8, 10}));
-  EXPECT_EQ(values(bmm(counting({2, 1, 2}), counting({2, 2, 1}))), (Floats{1, 13}));
+  EXPECT_EQ(floats_of(outer(tensor({1, 2}), tensor({3, 4, 5}))), (Floats{3, 4, 5, 6, 8, 10}));
+  EXPECT_EQ(floats_of(bmm(counting({2, 1, 2}), counting({2, 2, 1}))), (Floats{1, 13}));
   EXPECT_EQ(trace(counting({3, 3})).item(), 12);
   EXPECT_EQ(trace(counting({3, 3}), 1).item(), 6);
   const Tensor a = counting({2, 3, 4}), b = counting({3, 4, 2});
-  EXPECT_EQ(values(tensordot(a, b)), values(matmul(reshape(a, {2, 12}), reshape(b, {12, 2}))));
-  EXPECT_EQ(values(tensordot(a, b, {2, 1}, {1, 0})), values(tensordot(a, b)));
+  EXPECT_EQ(floats_of(tensordot(a, b)), floats_of(matmul(reshape(a, {2, 12}), reshape(b, {12, 2}))));
+  EXPECT_EQ(floats_of(tensordot(a, b, {2, 1}, {1, 0})), floats_of(tensordot(a, b)));
   EXPECT_EQ(tensordot(a, b, 0).rank(), 6);
   EXPECT_EQ(refusal([&] { dot(here(a), b); }), "[dot] needs 1 dimension, got f32[2,3,4] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { bmm(here(a), b); }), "[bmm] batches differ: f32[2,3,4] and f32[3,4,2] (a.cpp:1)");

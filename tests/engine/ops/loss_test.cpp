@@ -4,6 +4,8 @@
 #include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/mistakes.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <gtest/gtest.h>
 
@@ -13,13 +15,16 @@
 namespace tapedeck {
 namespace {
 
+using testing::expect_mistakes;
+using testing::f32;
+using testing::i32;
+using testing::kInf;
 using testing::message_of;
+using testing::Mistake;
 using testing::without_folders;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-Tensor f64(const std::vector<double>& values, const Shape& shape) { return from_bytes({DType::f64, shape}, values.data()); }
-Tensor f64(const std::vector<double>& values) { return f64(values, {static_cast<std::int64_t>(values.size())}); }
+Tensor f64_of(const std::vector<double>& values, const Shape& shape) { return from_bytes({DType::f64, shape}, values.data()); }
+Tensor f64_of(const std::vector<double>& values) { return f64_of(values, {static_cast<std::int64_t>(values.size())}); }
 Tensor labels(const std::vector<std::int32_t>& values) {
   return from_vector(values, {static_cast<std::int64_t>(values.size())});
 }
@@ -37,7 +42,7 @@ void expect_values(const Tensor& t, const std::vector<double>& expected, double 
 
 // Two rows with probabilities 1/2, 1/4, 1/4 and 1/8, 3/8, 1/2, as logarithms.
 const double kHalf = std::log(0.5), kQuarter = std::log(0.25), kEighth = std::log(0.125), kThree = std::log(0.375);
-Tensor two_rows() { return f64({kHalf, kQuarter, kQuarter, kEighth, kThree, kHalf}, {2, 3}); }
+Tensor two_rows() { return f64_of({kHalf, kQuarter, kQuarter, kEighth, kThree, kHalf}, {2, 3}); }
 
 // ---- cross entropy ----
 
@@ -67,7 +72,7 @@ TEST(CrossEntropy, OfNothingButIgnoredRowsIsNan) {
 }
 
 TEST(CrossEntropy, WeightsDivideTheMean) {
-  const Tensor w = f64({1, 3, 10});
+  const Tensor w = f64_of({1, 3, 10});
   expect_values(cross_entropy(two_rows(), labels({0, 1}), {.weights = w, .reduction = "none"}), {-kHalf, -3 * kThree});
   expect_values(cross_entropy(two_rows(), labels({0, 1}), {.weights = w}), {(-kHalf - 3 * kThree) / 4});
 }
@@ -86,15 +91,16 @@ TEST(CrossEntropy, ClassesAreTheSecondDimension) {
 }
 
 TEST(CrossEntropy, TakesProbabilities) {
-  const Tensor target = f64({1, 0, 0, 0, 0.5, 0.5}, {2, 3});
+  const Tensor target = f64_of({1, 0, 0, 0, 0.5, 0.5}, {2, 3});
   expect_values(cross_entropy(two_rows(), target, {.reduction = "none"}), {-kHalf, -0.5 * (kThree + kHalf)});
-  expect_values(cross_entropy(two_rows(), f64({1, 0, 0, 0, 1, 0}, {2, 3}), {.label_smoothing = 0.1}),
+  expect_values(cross_entropy(two_rows(), f64_of({1, 0, 0, 0, 1, 0}, {2, 3}), {.label_smoothing = 0.1}),
                 {cross_entropy(two_rows(), labels({0, 1}), {.label_smoothing = 0.1}).item()});
-  expect_values(cross_entropy(two_rows(), target, {.weights = f64({2, 4, 0}), .reduction = "sum"}), {-2 * kHalf - 2 * kThree});
+  expect_values(cross_entropy(two_rows(), target, {.weights = f64_of({2, 4, 0}), .reduction = "sum"}),
+                {-2 * kHalf - 2 * kThree});
 }
 
 TEST(CrossEntropy, SurvivesHugeLogits) {
-  expect_values(cross_entropy(f64({1e300, 0, 0, -1e300}, {2, 2}), labels({0, 0})), {0});
+  expect_values(cross_entropy(f64_of({1e300, 0, 0, -1e300}, {2, 2}), labels({0, 0})), {0});
   EXPECT_EQ(cross_entropy(from_vector(std::vector<float>{1e30f, 0}, {1, 2}), labels({1})).item(), 1e30f);
 }
 
@@ -112,7 +118,7 @@ TEST(CrossEntropy, KeepsLogitsAndLabelsOnly) {
 
 TEST(NllLoss, PicksTheLogProbabilityOfTheLabelAndKeepsLabelsOnly) {
   expect_values(nll_loss(two_rows(), labels({0, 1})), {(-kHalf - kThree) / 2});
-  expect_values(nll_loss(two_rows(), labels({1, -100}), {.weights = f64({1, 3, 10}), .reduction = "sum"}), {-3 * kQuarter});
+  expect_values(nll_loss(two_rows(), labels({1, -100}), {.weights = f64_of({1, 3, 10}), .reduction = "sum"}), {-3 * kQuarter});
   Tensor x = two_rows();
   x.requires_grad(true);
   const Tensor y = labels({0, 1}), loss = nll_loss(x, y);
@@ -124,7 +130,7 @@ TEST(NllLoss, PicksTheLogProbabilityOfTheLabelAndKeepsLabelsOnly) {
 // ---- losses of differences ----
 
 TEST(DifferenceLosses, FollowTheirDefinitions) {
-  const Tensor x = f64({1, 2, 5}), t = f64({1.5, 2, 1});
+  const Tensor x = f64_of({1, 2, 5}), t = f64_of({1.5, 2, 1});
   expect_values(mse_loss(x, t), {(0.25 + 0 + 16) / 3});
   expect_values(mse_loss(x, t, "sum"), {16.25});
   expect_values(mse_loss(x, t, "none"), {0.25, 0, 16});
@@ -137,64 +143,65 @@ TEST(DifferenceLosses, FollowTheirDefinitions) {
 
 // The gradient of the mean of squares is 2 (x - t) / n.
 TEST(DifferenceLosses, HaveTheirGradients) {
-  Tensor x = f64({1, 2, 5});
+  Tensor x = f64_of({1, 2, 5});
   x.requires_grad(true);
-  backward(mse_loss(x, f64({1.5, 2, 1})));
+  backward(mse_loss(x, f64_of({1.5, 2, 1})));
   expect_values(x.grad(), {-1.0 / 3, 0, 8.0 / 3});
   x.set_grad(Tensor());
-  backward(huber_loss(x, f64({1.5, 2, 1}), 2, "sum"));
+  backward(huber_loss(x, f64_of({1.5, 2, 1}), 2, "sum"));
   expect_values(x.grad(), {-0.5, 0, 2});
 }
 
 // ---- losses of probabilities ----
 
 TEST(BinaryCrossEntropy, FollowsItsDefinition) {
-  const Tensor p = f64({0.5, 0.25, 1, 0}), t = f64({1, 0.5, 1, 1});
+  const Tensor p = f64_of({0.5, 0.25, 1, 0}), t = f64_of({1, 0.5, 1, 1});
   expect_values(binary_cross_entropy(p, t, {.reduction = "none"}), {-kHalf, -0.5 * std::log(0.25 * 0.75), 0, 100});
-  expect_values(binary_cross_entropy(p, t, {.weight = f64({2, 0, 1, 0}), .reduction = "sum"}), {-2 * kHalf});
+  expect_values(binary_cross_entropy(p, t, {.weight = f64_of({2, 0, 1, 0}), .reduction = "sum"}), {-2 * kHalf});
 }
 
 TEST(BinaryCrossEntropy, OfLogitsIsThatOfTheSigmoidAndRightInTheTails) {
-  const Tensor x = f64({0, 1, -2}), t = f64({1, 0.3, 0});
+  const Tensor x = f64_of({0, 1, -2}), t = f64_of({1, 0.3, 0});
   expect_values(binary_cross_entropy_with_logits(x, t), {binary_cross_entropy(sigmoid(x), t).item()});
-  expect_values(binary_cross_entropy_with_logits(f64({1000, -1000, 1000}), f64({0, 0, 1}), {.reduction = "none"}),
+  expect_values(binary_cross_entropy_with_logits(f64_of({1000, -1000, 1000}), f64_of({0, 0, 1}), {.reduction = "none"}),
                 {1000, 0, 0});
   const Tensor tiny = binary_cross_entropy_with_logits(tensor({20}), tensor({1}));
   EXPECT_NEAR(tiny.item(), std::exp(-20), 1e-15) << "log1p, not log";
-  expect_values(binary_cross_entropy_with_logits(f64({0, 0}), f64({1, 0}), {.pos_weight = f64({3, 3}), .reduction = "none"}),
-                {-3 * kHalf, -kHalf});
+  expect_values(
+      binary_cross_entropy_with_logits(f64_of({0, 0}), f64_of({1, 0}), {.pos_weight = f64_of({3, 3}), .reduction = "none"}),
+      {-3 * kHalf, -kHalf});
 }
 
 TEST(KlDiv, FollowsItsDefinition) {
-  const Tensor x = f64({kHalf, kQuarter, kQuarter, kHalf}, {2, 2}), t = f64({0.25, 0, 1, 0.5}, {2, 2});
+  const Tensor x = f64_of({kHalf, kQuarter, kQuarter, kHalf}, {2, 2}), t = f64_of({0.25, 0, 1, 0.5}, {2, 2});
   const std::vector<double> expected{0.25 * (kQuarter - kHalf), 0, -kQuarter, 0.5 * (kHalf - kHalf)};
   const double total = expected[0] + expected[2];
   expect_values(kl_div(x, t, "none"), expected);
   expect_values(kl_div(x, t), {total / 4});
   expect_values(kl_div(x, t, "batchmean"), {total / 2});
-  expect_values(kl_div(x, log(f64({0.25, 1, 1, 0.5}, {2, 2})), "none", true), {expected[0], -kQuarter, -kQuarter, 0});
+  expect_values(kl_div(x, log(f64_of({0.25, 1, 1, 0.5}, {2, 2})), "none", true), {expected[0], -kQuarter, -kQuarter, 0});
 }
 
 // ---- margin losses ----
 
 TEST(MarginLosses, FollowTheirDefinitions) {
-  const Tensor x = f64({2, 0.25, -3}), y = f64({1, -1, -1});
+  const Tensor x = f64_of({2, 0.25, -3}), y = f64_of({1, -1, -1});
   expect_values(soft_margin_loss(x, y, "none"),
                 {std::log1p(std::exp(-2)), std::log1p(std::exp(0.25)), std::log1p(std::exp(-3))});
   expect_values(hinge_embedding_loss(x, y, 1, "none"), {2, 0.75, 4});
-  expect_values(margin_ranking_loss(x, f64({1, 1, 1}), y, 0.5, "none"), {0, 0, 0});
-  expect_values(margin_ranking_loss(x, f64({3, -1, -4}), y, 0.5, "none"), {1.5, 1.75, 1.5});
+  expect_values(margin_ranking_loss(x, f64_of({1, 1, 1}), y, 0.5, "none"), {0, 0, 0});
+  expect_values(margin_ranking_loss(x, f64_of({3, -1, -4}), y, 0.5, "none"), {1.5, 1.75, 1.5});
 }
 
 TEST(CosineSimilarity, IsTheCosineAndZeroForZero) {
-  const Tensor a = f64({3, 4, 1, 0, 0, 0}, {3, 2}), b = f64({4, 3, -2, 0, 1, 1}, {3, 2});
+  const Tensor a = f64_of({3, 4, 1, 0, 0, 0}, {3, 2}), b = f64_of({4, 3, -2, 0, 1, 1}, {3, 2});
   expect_values(cosine_similarity(a, b), {24.0 / 25, -1, 0});
-  expect_values(cosine_similarity(a, f64({0, 1}), -1), {0.8, 0, 0});
+  expect_values(cosine_similarity(a, f64_of({0, 1}), -1), {0.8, 0, 0});
   expect_values(cosine_embedding_loss(a, b, labels({1, -1, -1}), 0.5, "none"), {1.0 / 25, 0, 0});
-  expect_values(cosine_embedding_loss(a, b, f64({-1, -1, -1}), 0.5, "none"), {0.46, 0, 0});
-  Tensor zero = f64({0, 0}, {1, 2});
+  expect_values(cosine_embedding_loss(a, b, f64_of({-1, -1, -1}), 0.5, "none"), {0.46, 0, 0});
+  Tensor zero = f64_of({0, 0}, {1, 2});
   zero.requires_grad(true);
-  backward(sum(cosine_similarity(zero, f64({1, 1}, {1, 2}))));
+  backward(sum(cosine_similarity(zero, f64_of({1, 1}, {1, 2}))));
   for (double g : zero.grad().to_vector<double>()) EXPECT_TRUE(std::isfinite(g));
 }
 
@@ -204,12 +211,12 @@ TEST(CosineSimilarity, OfLargeElementsDoesNotOverflow) {
 }
 
 TEST(CosineSimilarity, BroadcastsAlongTheAxisToo) {
-  const Tensor a = f64({1, 2, 2, 4}, {1, 4}), ones = f64({1, 1, 1, 1}, {1, 4});
-  EXPECT_DOUBLE_EQ(cosine_similarity(a, f64({1}, {1, 1})).item(), cosine_similarity(a, ones).item());
+  const Tensor a = f64_of({1, 2, 2, 4}, {1, 4}), ones = f64_of({1, 1, 1, 1}, {1, 4});
+  EXPECT_DOUBLE_EQ(cosine_similarity(a, f64_of({1}, {1, 1})).item(), cosine_similarity(a, ones).item());
 }
 
 TEST(TripletLoss, ComparesDistances) {
-  const Tensor a = f64({0, 0}, {1, 2}), p = f64({3, 4}, {1, 2}), n = f64({0, 6}, {1, 2});
+  const Tensor a = f64_of({0, 0}, {1, 2}), p = f64_of({3, 4}, {1, 2}), n = f64_of({0, 6}, {1, 2});
   EXPECT_NEAR(pairwise_distance(a, p).item(), 5, 2e-6);
   EXPECT_NEAR(pairwise_distance(a, p, 1).item(), 7, 3e-6);
   EXPECT_NEAR(pairwise_distance(a, p, kInf).item(), 4, 2e-6);
@@ -221,7 +228,7 @@ TEST(TripletLoss, ComparesDistances) {
 // ---- losses of distributions ----
 
 TEST(PoissonLoss, FollowsItsDefinition) {
-  const Tensor x = f64({0.5, 1}), t = f64({1, 3});
+  const Tensor x = f64_of({0.5, 1}), t = f64_of({1, 3});
   expect_values(poisson_nll_loss(x, t, {.reduction = "none"}), {std::exp(0.5) - 0.5, std::exp(1) - 3});
   expect_values(poisson_nll_loss(x, t, {.log_input = false, .eps = 0, .reduction = "none"}), {0.5 - std::log(0.5), 1});
   expect_values(poisson_nll_loss(x, t, {.full = true, .reduction = "none"}),
@@ -229,9 +236,9 @@ TEST(PoissonLoss, FollowsItsDefinition) {
 }
 
 TEST(GaussianLoss, FollowsItsDefinition) {
-  const Tensor x = f64({1, 2}), t = f64({0, 4}), v = f64({2, 0});
+  const Tensor x = f64_of({1, 2}), t = f64_of({0, 4}), v = f64_of({2, 0});
   expect_values(gaussian_nll_loss(x, t, v, false, 0.5, "none"), {0.5 * (std::log(2) + 0.5), 0.5 * (std::log(0.5) + 8)});
-  expect_values(gaussian_nll_loss(x, t, f64({1}), true, 1e-6, "none"),
+  expect_values(gaussian_nll_loss(x, t, f64_of({1}), true, 1e-6, "none"),
                 {0.5 + 0.5 * std::log(2 * M_PI), 2 + 0.5 * std::log(2 * M_PI)});
 }
 
@@ -239,7 +246,7 @@ TEST(GaussianLoss, FollowsItsDefinition) {
 
 // Two time steps with probabilities of the classes blank, a, b. The paths aa, a- and -a all spell "a".
 TEST(CtcLoss, SumsTheAlignments) {
-  const Tensor p = f64({0.5, 0.3, 0.2, 0.4, 0.5, 0.1}, {2, 1, 3});
+  const Tensor p = f64_of({0.5, 0.3, 0.2, 0.4, 0.5, 0.1}, {2, 1, 3});
   const Tensor target = from_vector(std::vector<std::int32_t>{1, 2}, {1, 2});
   auto loss = [&](int times, int length, CtcOptions o = {.reduction = "none"}) {
     return ctc_loss(log(p), target, labels({times}), labels({length}), o);
@@ -290,20 +297,7 @@ TEST(CtcLoss, ReportsWhatIsOutOfRange) {
 
 // ---- refused calls ----
 
-struct Mistake {
-  int line;
-  const char* message;
-  void (*program)();
-};
-#define MISTAKE(message, ...)              \
-  {                                        \
-    __LINE__, message, [] { __VA_ARGS__; } \
-  }
-
-Tensor f32(const Shape& shape) { return zeros(shape); }
-Tensor i32(const Shape& shape) { return zeros(shape, DType::i32); }
-
-const Mistake kMistakes[] = {
+const Mistake kLossMistakes[] = {
     MISTAKE("[cross_entropy] label_smoothing must be between 0 and 1",
             cross_entropy(f32({4, 3}), i32({4}), {.label_smoothing = 1.5})),
     MISTAKE("[cross_entropy] reduction must be none, mean or sum, not 'avg'",
@@ -340,11 +334,7 @@ const Mistake kMistakes[] = {
             ctc_loss(f32({5, 2, 3}), i32({2, 2}), i32({2}), i32({2}), {.blank = 3})),
 };
 
-TEST(LossErrors, NameTheLossTheTypesAndTheLine) {
-  for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
-              std::string(m.message) + " (loss_test.cpp:" + std::to_string(m.line) + ")");
-}
+TEST(LossErrors, NameTheLossTheTypesAndTheLine) { expect_mistakes(kLossMistakes, "loss_test.cpp"); }
 
 }  // namespace
 }  // namespace tapedeck

@@ -1,6 +1,7 @@
 // Tests views and their inverses: the bytes that a view shows, and the result of writing through it. The oracles are plain
 // loops over elements.
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/movement.h>
@@ -11,18 +12,12 @@
 namespace tapedeck {
 namespace {
 
+using testing::counting;
+using testing::floats_of;
 using testing::message_of;
 using testing::without_folders;
 
 using Floats = std::vector<float>;
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
-
-Tensor counting(const Shape& shape) {
-  Floats v(static_cast<std::size_t>(shape.numel()) + 1);
-  std::iota(v.begin(), v.end(), 0.0f);
-  return from_bytes({DType::f32, shape}, v.data());
-}
 
 bool shares_bytes(const Tensor& view, const Tensor& base) {
   const auto* from = static_cast<const char*>(base.data());
@@ -32,11 +27,11 @@ bool shares_bytes(const Tensor& view, const Tensor& base) {
 
 TEST(Slice, StepsAsInPython) {
   const Tensor x = counting({10});
-  EXPECT_EQ(values(slice(x, 0, 1, 10, 3)), (Floats{1, 4, 7}));
-  EXPECT_EQ(values(slice(x, 0, -3, 100, 2)), (Floats{7, 9}));
-  EXPECT_EQ(values(slice(x, 0, 4, 2, 2)), Floats{});
-  EXPECT_EQ(values(slice(x, 0, 2, 9, 1000)), (Floats{2}));
-  EXPECT_EQ(values(slice(counting({3, 4}), {0, 1}, {3, 4}, {2, 2})), (Floats{1, 3, 9, 11}));
+  EXPECT_EQ(floats_of(slice(x, 0, 1, 10, 3)), (Floats{1, 4, 7}));
+  EXPECT_EQ(floats_of(slice(x, 0, -3, 100, 2)), (Floats{7, 9}));
+  EXPECT_EQ(floats_of(slice(x, 0, 4, 2, 2)), Floats{});
+  EXPECT_EQ(floats_of(slice(x, 0, 2, 9, 1000)), (Floats{2}));
+  EXPECT_EQ(floats_of(slice(counting({3, 4}), {0, 1}, {3, 4}, {2, 2})), (Floats{1, 3, 9, 11}));
   EXPECT_TRUE(shares_bytes(slice(x, 0, 1, 10, 3), x));
 }
 
@@ -54,12 +49,12 @@ TEST(Slice, GradientReachesTheElementsTaken) {
   Tensor x = counting({5});
   x.requires_grad(true);
   backward(sum(mul(slice(x, 0, 0, 5, 2), tensor({1, 2, 3}))));
-  EXPECT_EQ(values(x.grad()), (Floats{1, 0, 2, 0, 3}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{1, 0, 2, 0, 3}));
 }
 
 TEST(SliceAssign, ReplacesTheWindow) {
-  EXPECT_EQ(values(slice_assign(counting({5}), tensor({-1, -2}), {1}, {5}, {2})), (Floats{0, -1, 2, -2, 4}));
-  EXPECT_EQ(values(slice_assign(counting({2, 3}), counting({2, 1}), {0, -1}, {2, 3})), (Floats{0, 1, 0, 3, 4, 1}));
+  EXPECT_EQ(floats_of(slice_assign(counting({5}), tensor({-1, -2}), {1}, {5}, {2})), (Floats{0, -1, 2, -2, 4}));
+  EXPECT_EQ(floats_of(slice_assign(counting({2, 3}), counting({2, 1}), {0, -1}, {2, 3})), (Floats{0, 1, 0, 3, 4, 1}));
 }
 
 TEST(SliceAssign, RefusesAPieceThatDoesNotFit) {
@@ -70,19 +65,19 @@ TEST(SliceAssign, RefusesAPieceThatDoesNotFit) {
 
 TEST(Diagonal, MainAboveAndBelow) {
   const Tensor x = counting({3, 4});
-  EXPECT_EQ(values(diagonal(x)), (Floats{0, 5, 10}));
-  EXPECT_EQ(values(diagonal(x, 2)), (Floats{2, 7}));
-  EXPECT_EQ(values(diagonal(x, -2)), (Floats{8}));
-  EXPECT_EQ(values(diagonal(x, 4)), Floats{});
-  EXPECT_EQ(values(diagonal(x, -9)), Floats{});
-  EXPECT_EQ(values(diagonal(x, 1, 1, 0)), (Floats{4, 9}));
+  EXPECT_EQ(floats_of(diagonal(x)), (Floats{0, 5, 10}));
+  EXPECT_EQ(floats_of(diagonal(x, 2)), (Floats{2, 7}));
+  EXPECT_EQ(floats_of(diagonal(x, -2)), (Floats{8}));
+  EXPECT_EQ(floats_of(diagonal(x, 4)), Floats{});
+  EXPECT_EQ(floats_of(diagonal(x, -9)), Floats{});
+  EXPECT_EQ(floats_of(diagonal(x, 1, 1, 0)), (Floats{4, 9}));
   EXPECT_TRUE(shares_bytes(diagonal(x, 1), x));
 }
 
 TEST(Diagonal, OfABatchComesLast) {
   const Tensor y = diagonal(counting({2, 3, 3}), 0, -2, -1);
   EXPECT_EQ(y.shape(), (Shape{2, 3}));
-  EXPECT_EQ(values(y), (Floats{0, 4, 8, 9, 13, 17}));
+  EXPECT_EQ(floats_of(y), (Floats{0, 4, 8, 9, 13, 17}));
 }
 
 TEST(Diagonal, RefusesAxesThatMakeNoMatrix) {
@@ -94,7 +89,7 @@ TEST(Diagonal, RefusesAxesThatMakeNoMatrix) {
 }
 
 TEST(DiagonalAssign, ReplacesTheDiagonal) {
-  EXPECT_EQ(values(diagonal_assign(zeros({2, 3}), tensor({7, 8}), 1)), (Floats{0, 7, 0, 0, 0, 8}));
+  EXPECT_EQ(floats_of(diagonal_assign(zeros({2, 3}), tensor({7, 8}), 1)), (Floats{0, 7, 0, 0, 0, 8}));
 }
 
 TEST(Alias, IsTheSameBytesAndPassesTheGradient) {
@@ -102,7 +97,7 @@ TEST(Alias, IsTheSameBytesAndPassesTheGradient) {
   EXPECT_EQ(alias(x).data(), x.data());
   x.requires_grad(true);
   backward(sum(alias(x)));
-  EXPECT_EQ(values(x.grad()), (Floats{1, 1, 1}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{1, 1, 1}));
 }
 
 // A reshape copies nothing if the strides of each group of dimensions allow a view.
@@ -130,10 +125,10 @@ TEST(Reshape, KeepsTheElementsOfEveryLayout) {
       const Tensor dense = copy(strided);
       for (std::int64_t first = 1; first <= dense.numel(); ++first)
         if (dense.numel() % first == 0) {
-          EXPECT_EQ(values(reshape(strided, {first, 1, -1})), values(dense));
+          EXPECT_EQ(floats_of(reshape(strided, {first, 1, -1})), floats_of(dense));
         }
     }
-  EXPECT_EQ(values(reshape(broadcast_to(tensor({1, 2}), Shape{3, 2}), {6})), (Floats{1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(floats_of(reshape(broadcast_to(tensor({1, 2}), Shape{3, 2}), {6})), (Floats{1, 2, 1, 2, 1, 2}));
 }
 
 // unview(base, piece) equals the base with its window replaced by the piece.
@@ -156,7 +151,7 @@ TEST(Unview, WritesTheWindowOfEveryView) {
     ASSERT_EQ(written.type(), base.type());
     EXPECT_TRUE(bit_equal(apply(*op, {&written}, attrs.data(), {}), piece));
     std::int64_t kept = 0;
-    for (std::size_t i = 0; i < 12; ++i) kept += values(written)[i] == values(base)[i];
+    for (std::size_t i = 0; i < 12; ++i) kept += floats_of(written)[i] == floats_of(base)[i];
     EXPECT_EQ(kept, 12 - piece.numel());
   }
   EXPECT_EQ(ops::broadcast_to.unview, nullptr);
@@ -182,7 +177,7 @@ TEST(Concat, PromotesDtypes) {
   const Tensor whole = from_vector(std::vector<std::int32_t>{1, 2}, {2});
   const Tensor joined = concat({whole, cast(counting({2}), DType::bf16), counting({1})}, 0);
   EXPECT_EQ(joined.type(), (Type{DType::f32, {5}}));
-  EXPECT_EQ(values(joined), (Floats{1, 2, 0, 1, 0}));
+  EXPECT_EQ(floats_of(joined), (Floats{1, 2, 0, 1, 0}));
   Tensor x = cast(counting({2}), DType::f16).requires_grad(true);
   backward(sum(concat({x, counting({3})}, 0)));
   EXPECT_EQ(x.grad().type(), (Type{DType::f16, {2}}));

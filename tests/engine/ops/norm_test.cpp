@@ -2,7 +2,9 @@
 // references, and error messages.
 #include <tapedeck/engine/ops/norm.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/mistakes.h>
 #include <tapedeck/tests/engine/reference.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <cmath>
 
@@ -10,17 +12,10 @@ namespace tapedeck {
 namespace {
 
 using testing::Array;
-using testing::message_of;
-using testing::without_folders;
-
-Tensor f32(const Shape& shape) { return zeros(shape); }
-
-void expect_near(const Tensor& got, const std::vector<double>& wanted, double tolerance = 1e-6) {
-  const std::vector<float> values = got.to_vector<float>();
-  ASSERT_EQ(values.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
-}
+using testing::expect_mistakes;
+using testing::expect_near;
+using testing::f32;
+using testing::Mistake;
 
 TEST(Norm, BatchNormOfTwoChannels) {
   // Channel 0: 1 3 5 7, mean 4, variance 5. Channel 1: 2 2 4 4, mean 3, variance 1.
@@ -118,7 +113,7 @@ TEST(Norm, SoftminIsSoftmaxOfTheNegative) {
 // Sizes that are larger than a block of the kernel and no multiple of it. Every result is compared with the reference.
 class LargeNorm : public ::testing::TestWithParam<const char*> {};
 
-Array array_of(const Tensor& t) {
+Array f64_array_of(const Tensor& t) {
   const Tensor wide = cast(t, DType::f64);
   return {wide.type(), wide.to_vector<double>()};
 }
@@ -130,12 +125,12 @@ TEST_P(LargeNorm, AgreesWithItsReference) {
   for (DType real : {DType::f32, DType::f64}) {
     const std::vector<Tensor> operands = testing::make_operands(e, real, 11), results = testing::run(e, operands);
     std::vector<Array> x;
-    for (const Tensor& t : operands) x.push_back(array_of(t));
+    for (const Tensor& t : operands) x.push_back(f64_array_of(t));
     std::vector<Type> out;
     for (const Tensor& t : results) out.push_back(t.type());
     const std::vector<Array> wanted = testing::references()[op.name].run(e, x, out);
     for (std::size_t k = 0; k < results.size(); ++k) {
-      const std::vector<double> got = array_of(results[k]).v;
+      const std::vector<double> got = f64_array_of(results[k]).v;
       ASSERT_EQ(got.size(), wanted[k].v.size());
       // Sums of many terms that cancel: the error of an f32 result depends on the largest partial sum.
       const double tolerance = real == DType::f32 ? 2e-4 : 1e-10;
@@ -163,17 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
         "group_norm_grad(f32[3,6,41,53], f32[3,6,41,53], f32[3,2], f32[3,2] in (0.5,2), f32[3,2], f32[3,2], f32[6]) "
         "{groups=2}"));
 
-struct Mistake {
-  int line;
-  const char* message;
-  void (*program)();
-};
-#define MISTAKE(message, ...)              \
-  {                                        \
-    __LINE__, message, [] { __VA_ARGS__; } \
-  }
-
-const Mistake kMistakes[] = {
+const Mistake kNormMistakes[] = {
     MISTAKE("[batch_norm] needs at least 2 dimensions, got f32[3]", batch_norm(f32({3}))),
     MISTAKE("[batch_norm] the weight must be f32[4], not f32[3]", batch_norm(f32({2, 4, 5}), f32({3}), f32({4}))),
     MISTAKE("[batch_norm] the bias must be f32[4], not f64[4]", batch_norm(f32({2, 4, 5}), f32({4}), zeros({4}, DType::f64))),
@@ -195,11 +180,7 @@ const Mistake kMistakes[] = {
     MISTAKE("[ema] operands differ in type: f32[3] and f32[4]", ema_in_place(f32({3}), f32({4}))),
 };
 
-TEST(Norm, MistakesSayWhatIsWrong) {
-  for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
-              std::string(m.message) + " (norm_test.cpp:" + std::to_string(m.line) + ")");
-}
+TEST(Norm, MistakesSayWhatIsWrong) { expect_mistakes(kNormMistakes, "norm_test.cpp"); }
 
 }  // namespace
 }  // namespace tapedeck

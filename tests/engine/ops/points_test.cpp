@@ -12,14 +12,14 @@ namespace {
 
 using Function = std::function<Tensor(const Tensor&, std::int64_t)>;
 
-struct Case {
+struct FunctionAtPoint {
   const char* name;
   Function f;
   double result, gradient;  // at 2.5; NaN: the result is an integer
 };
 
 const double kNone = std::nan("");
-const Case kCases[] = {
+const FunctionAtPoint kCases[] = {
     {"softmax", [](const Tensor& x, std::int64_t d) { return softmax(x, d); }, 1, 0},
     {"log_softmax", [](const Tensor& x, std::int64_t d) { return log_softmax(x, d); }, 0, 0},
     {"sum", [](const Tensor& x, std::int64_t d) { return sum(x, {d}); }, 2.5, 1},
@@ -39,7 +39,7 @@ const Case kCases[] = {
 };
 
 TEST(Points, FunctionsAlongAnAxisTakeThem) {
-  for (const Case& c : kCases)
+  for (const FunctionAtPoint& c : kCases)
     for (const std::int64_t axis : {0, -1}) {
       SCOPED_TRACE(c.name);
       Tensor x = scalar(2.5);
@@ -53,7 +53,7 @@ TEST(Points, FunctionsAlongAnAxisTakeThem) {
 }
 
 TEST(Points, OtherAxesAreRefused) {
-  for (const Case& c : kCases)
+  for (const FunctionAtPoint& c : kCases)
     for (const std::int64_t axis : {1, -2}) {
       SCOPED_TRACE(c.name);
       testing::message_of<TypeError>([&] { c.f(scalar(2.5), axis); });

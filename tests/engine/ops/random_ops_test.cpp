@@ -4,6 +4,7 @@
 #include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/mistakes.h>
 
 #include <gtest/gtest.h>
 
@@ -15,8 +16,9 @@
 namespace tapedeck {
 namespace {
 
+using testing::expect_mistakes;
 using testing::message_of;
-using testing::without_folders;
+using testing::Mistake;
 
 struct Moments {
   double mean = 0, variance = 0, low = 1e300, high = -1e300;
@@ -176,17 +178,7 @@ TEST(Random, LayersRestOutsideTraining) {
   EXPECT_TRUE(bit_equal(layers.alpha(x), x));
 }
 
-struct Mistake {
-  int line;
-  const char* message;
-  void (*program)();
-};
-#define MISTAKE(message, ...)              \
-  {                                        \
-    __LINE__, message, [] { __VA_ARGS__; } \
-  }
-
-const Mistake kMistakes[] = {
+const Mistake kRandomOpsMistakes[] = {
     MISTAKE("[randint] no integers in [3, 3)", randint(3, 3, {2})),
     MISTAKE("[randint] u8 does not hold the integers in [0, 257)", randint(0, 257, {2}, DType::u8)),
     MISTAKE("[randint] f32 does not hold the integers in [0, 2)", randint(0, 2, {2}, DType::f32)),
@@ -208,11 +200,7 @@ const Mistake kMistakes[] = {
     MISTAKE("[rand_like] the operand is undefined", rand_like(Tensor())),
 };
 
-TEST(RandomErrors, NameTheOpTheTypesAndTheLine) {
-  for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
-              std::string(m.message) + " (random_ops_test.cpp:" + std::to_string(m.line) + ")");
-}
+TEST(RandomErrors, NameTheOpTheTypesAndTheLine) { expect_mistakes(kRandomOpsMistakes, "random_ops_test.cpp"); }
 
 }  // namespace
 }  // namespace tapedeck

@@ -1,6 +1,7 @@
 // Tests flips, rolls, triangles, pads and ranges, and the functions that cut and join tensors. Expected values are written
 // by hand.
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/create.h>
@@ -12,27 +13,19 @@
 namespace tapedeck {
 namespace {
 
-using testing::message_of;
-using testing::without_folders;
+using testing::counting;
+using testing::floats_of;
+using testing::here;
+using testing::refusal;
 
 using Floats = std::vector<float>;
 using Longs = std::vector<std::int64_t>;
 
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
 Longs longs(const Tensor& t) { return t.to_vector<std::int64_t>(); }
 
-Tensor counting(const Shape& shape) { return reshape(arange(shape.numel(), DType::f32), shape); }
-
-template <class F>
-std::string refusal(F&& f) {
-  return without_folders(message_of<TypeError>(f));
-}
-
-Arg here(const Tensor& t) { return Arg(t, "a.cpp", 1); }
-
 TEST(Flip, ReversesAxes) {
-  EXPECT_EQ(values(flip(counting({2, 3}), {1})), (Floats{2, 1, 0, 5, 4, 3}));
-  EXPECT_EQ(values(flip(counting({2, 3}), {-1, 0})), (Floats{5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(floats_of(flip(counting({2, 3}), {1})), (Floats{2, 1, 0, 5, 4, 3}));
+  EXPECT_EQ(floats_of(flip(counting({2, 3}), {-1, 0})), (Floats{5, 4, 3, 2, 1, 0}));
   EXPECT_EQ(refusal([] {
               const Tensor x = counting({2});
               flip(here(x), {1});
@@ -46,11 +39,11 @@ TEST(Flip, ReversesAxes) {
 }
 
 TEST(Roll, WrapsAround) {
-  EXPECT_EQ(values(roll(counting({5}), {2}, {0})), (Floats{3, 4, 0, 1, 2}));
-  EXPECT_EQ(values(roll(counting({5}), {-7}, {0})), (Floats{2, 3, 4, 0, 1}));
-  EXPECT_EQ(values(roll(counting({2, 3}), {1, 1}, {0, 1})), (Floats{5, 3, 4, 2, 0, 1}));
-  EXPECT_EQ(values(roll(counting({2, 3}), {1})), (Floats{5, 0, 1, 2, 3, 4}));
-  EXPECT_EQ(values(roll(counting({3}), {1, 1}, {0, 0})), (Floats{1, 2, 0}));
+  EXPECT_EQ(floats_of(roll(counting({5}), {2}, {0})), (Floats{3, 4, 0, 1, 2}));
+  EXPECT_EQ(floats_of(roll(counting({5}), {-7}, {0})), (Floats{2, 3, 4, 0, 1}));
+  EXPECT_EQ(floats_of(roll(counting({2, 3}), {1, 1}, {0, 1})), (Floats{5, 3, 4, 2, 0, 1}));
+  EXPECT_EQ(floats_of(roll(counting({2, 3}), {1})), (Floats{5, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(floats_of(roll(counting({3}), {1, 1}, {0, 0})), (Floats{1, 2, 0}));
   EXPECT_EQ(refusal([] {
               const Tensor x = counting({2});
               roll(here(x), {1, 2}, {0});
@@ -59,12 +52,12 @@ TEST(Roll, WrapsAround) {
 }
 
 TEST(Triangle, KeepsOneSideOfADiagonal) {
-  EXPECT_EQ(values(tril(counting({2, 3}))), (Floats{0, 0, 0, 3, 4, 0}));
-  EXPECT_EQ(values(tril(counting({2, 3}), 1)), (Floats{0, 1, 0, 3, 4, 5}));
-  EXPECT_EQ(values(triu(counting({2, 3}))), (Floats{0, 1, 2, 0, 4, 5}));
-  EXPECT_EQ(values(triu(counting({2, 3}), -1)), values(counting({2, 3})));
-  EXPECT_EQ(values(tril(counting({1, 2}), INT64_MIN)), (Floats{0, 0}));
-  EXPECT_EQ(values(triu(counting({1, 2}), INT64_MAX)), (Floats{0, 0}));
+  EXPECT_EQ(floats_of(tril(counting({2, 3}))), (Floats{0, 0, 0, 3, 4, 0}));
+  EXPECT_EQ(floats_of(tril(counting({2, 3}), 1)), (Floats{0, 1, 0, 3, 4, 5}));
+  EXPECT_EQ(floats_of(triu(counting({2, 3}))), (Floats{0, 1, 2, 0, 4, 5}));
+  EXPECT_EQ(floats_of(triu(counting({2, 3}), -1)), floats_of(counting({2, 3})));
+  EXPECT_EQ(floats_of(tril(counting({1, 2}), INT64_MIN)), (Floats{0, 0}));
+  EXPECT_EQ(floats_of(triu(counting({1, 2}), INT64_MAX)), (Floats{0, 0}));
   EXPECT_EQ(refusal([] {
               const Tensor x = counting({2});
               tril(here(x));
@@ -74,17 +67,17 @@ TEST(Triangle, KeepsOneSideOfADiagonal) {
 
 TEST(Pad, ModesOfOneRow) {
   const Tensor x = counting({4});
-  EXPECT_EQ(values(pad(x, {2}, {3}, "reflect")), (Floats{2, 1, 0, 1, 2, 3, 2, 1, 0}));
-  EXPECT_EQ(values(pad(x, {2}, {1}, "replicate")), (Floats{0, 0, 0, 1, 2, 3, 3}));
-  EXPECT_EQ(values(pad(x, {1}, {2}, "circular")), (Floats{3, 0, 1, 2, 3, 0, 1}));
-  EXPECT_EQ(values(pad(x, {1}, {1}, "constant", -1)), (Floats{-1, 0, 1, 2, 3, -1}));
-  EXPECT_EQ(values(pad(x, {1}, {1}, "constant")), (Floats{0, 0, 1, 2, 3, 0}));
+  EXPECT_EQ(floats_of(pad(x, {2}, {3}, "reflect")), (Floats{2, 1, 0, 1, 2, 3, 2, 1, 0}));
+  EXPECT_EQ(floats_of(pad(x, {2}, {1}, "replicate")), (Floats{0, 0, 0, 1, 2, 3, 3}));
+  EXPECT_EQ(floats_of(pad(x, {1}, {2}, "circular")), (Floats{3, 0, 1, 2, 3, 0, 1}));
+  EXPECT_EQ(floats_of(pad(x, {1}, {1}, "constant", -1)), (Floats{-1, 0, 1, 2, 3, -1}));
+  EXPECT_EQ(floats_of(pad(x, {1}, {1}, "constant")), (Floats{0, 0, 1, 2, 3, 0}));
 }
 
 TEST(Pad, CornersOfTwoDimensions) {
-  EXPECT_EQ(values(pad(counting({2, 2}), {1, 1}, {1, 0}, "reflect")), (Floats{3, 2, 3, 1, 0, 1, 3, 2, 3, 1, 0, 1}));
-  EXPECT_EQ(values(pad(counting({2, 2}), {1, 1}, {0, 1}, "replicate")), (Floats{0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3}));
-  EXPECT_EQ(values(pad(counting({2, 2}), {1, 1}, {0, 0}, "circular")), (Floats{3, 2, 3, 1, 0, 1, 3, 2, 3}));
+  EXPECT_EQ(floats_of(pad(counting({2, 2}), {1, 1}, {1, 0}, "reflect")), (Floats{3, 2, 3, 1, 0, 1, 3, 2, 3, 1, 0, 1}));
+  EXPECT_EQ(floats_of(pad(counting({2, 2}), {1, 1}, {0, 1}, "replicate")), (Floats{0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(floats_of(pad(counting({2, 2}), {1, 1}, {0, 0}, "circular")), (Floats{3, 2, 3, 1, 0, 1, 3, 2, 3}));
 }
 
 TEST(Pad, GradientCountsThePlacesThatShowAnElement) {
@@ -92,7 +85,7 @@ TEST(Pad, GradientCountsThePlacesThatShowAnElement) {
     Tensor x = counting({4});
     x.requires_grad(true);
     backward(sum(pad(x, {2}, {3}, mode)));
-    return values(x.grad());
+    return floats_of(x.grad());
   };
   EXPECT_EQ(counts("reflect"), (Floats{2, 3, 3, 1}));
   EXPECT_EQ(counts("replicate"), (Floats{3, 1, 1, 4}));
@@ -114,12 +107,12 @@ TEST(Pad, RefusesWhatAModeCannotGive) {
 }
 
 TEST(Tile, RepeatsTheWhole) {
-  EXPECT_EQ(values(tile(counting({2}), {3})), (Floats{0, 1, 0, 1, 0, 1}));
-  EXPECT_EQ(values(tile(counting({2}), {2, 2})), (Floats{0, 1, 0, 1, 0, 1, 0, 1}));
-  EXPECT_EQ(values(tile(counting({2, 2}), {2})), (Floats{0, 1, 0, 1, 2, 3, 2, 3}));
+  EXPECT_EQ(floats_of(tile(counting({2}), {3})), (Floats{0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(floats_of(tile(counting({2}), {2, 2})), (Floats{0, 1, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(floats_of(tile(counting({2, 2}), {2})), (Floats{0, 1, 0, 1, 2, 3, 2, 3}));
   EXPECT_EQ(tile(counting({2, 3}), {0, 2}).shape(), (Shape{0, 6}));
-  EXPECT_EQ(values(repeat_interleave(counting({3}), 2, 0)), (Floats{0, 0, 1, 1, 2, 2}));
-  EXPECT_EQ(values(repeat_interleave(counting({2, 2}), 2, 0)), (Floats{0, 1, 0, 1, 2, 3, 2, 3}));
+  EXPECT_EQ(floats_of(repeat_interleave(counting({3}), 2, 0)), (Floats{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(floats_of(repeat_interleave(counting({2, 2}), 2, 0)), (Floats{0, 1, 0, 1, 2, 3, 2, 3}));
   EXPECT_EQ(refusal([] {
               const Tensor x = counting({2});
               tile(here(x), {-1});
@@ -128,22 +121,22 @@ TEST(Tile, RepeatsTheWhole) {
   Tensor x = counting({2});
   x.requires_grad(true);
   backward(sum(mul(tile(x, {2}), tensor({1, 2, 3, 4}))));
-  EXPECT_EQ(values(x.grad()), (Floats{4, 6}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{4, 6}));
 }
 
 TEST(Split, PartsAreViewsInOrder) {
   const Tensor x = counting({5, 2});
   const std::vector<Tensor> parts = split(x, 2);
   ASSERT_EQ(parts.size(), 3u);
-  EXPECT_EQ(values(parts[1]), (Floats{4, 5, 6, 7}));
-  EXPECT_EQ(values(parts[2]), (Floats{8, 9}));
+  EXPECT_EQ(floats_of(parts[1]), (Floats{4, 5, 6, 7}));
+  EXPECT_EQ(floats_of(parts[2]), (Floats{8, 9}));
   EXPECT_EQ(parts[1].data(), static_cast<const float*>(x.data()) + 4);
   const std::vector<Tensor> uneven = split(x, std::vector<std::int64_t>{1, 0, 4}, 0);
   EXPECT_EQ(uneven[1].shape(), (Shape{0, 2}));
-  EXPECT_EQ(values(uneven[2]), (Floats{2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(floats_of(uneven[2]), (Floats{2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_EQ(chunk(x, 2, 0)[0].shape(), (Shape{3, 2}));
   EXPECT_EQ(chunk(x, 9, 1).size(), 2u);
-  EXPECT_EQ(values(unbind(x, 1)[1]), (Floats{1, 3, 5, 7, 9}));
+  EXPECT_EQ(floats_of(unbind(x, 1)[1]), (Floats{1, 3, 5, 7, 9}));
   EXPECT_EQ(refusal([&] {
               split(here(x), std::vector<std::int64_t>{1, 5}, 0);
             }),
@@ -158,18 +151,18 @@ TEST(Split, PartsAreViewsInOrder) {
 
 TEST(Select, OneSliceWithoutItsAxis) {
   const Tensor x = counting({2, 3});
-  EXPECT_EQ(values(select(x, 0, 1)), (Floats{3, 4, 5}));
-  EXPECT_EQ(values(select(x, 1, -1)), (Floats{2, 5}));
-  EXPECT_EQ(values(narrow(x, 1, 1, 2)), (Floats{1, 2, 4, 5}));
-  EXPECT_EQ(values(narrow(x, 1, -2, 1)), (Floats{1, 4}));
+  EXPECT_EQ(floats_of(select(x, 0, 1)), (Floats{3, 4, 5}));
+  EXPECT_EQ(floats_of(select(x, 1, -1)), (Floats{2, 5}));
+  EXPECT_EQ(floats_of(narrow(x, 1, 1, 2)), (Floats{1, 2, 4, 5}));
+  EXPECT_EQ(floats_of(narrow(x, 1, -2, 1)), (Floats{1, 4}));
   EXPECT_EQ(refusal([&] { select(here(x), 0, 2); }), "[select] index 2 is outside axis 0 of f32[2,3] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { narrow(here(x), 1, 2, 2); }),
             "[narrow] 2 elements from 2 on are outside axis 1 of f32[2,3] (a.cpp:1)");
 }
 
 TEST(Stack, AddsAnAxis) {
-  EXPECT_EQ(values(stack({tensor({1, 2}), tensor({3, 4})})), (Floats{1, 2, 3, 4}));
-  EXPECT_EQ(values(stack({tensor({1, 2}), tensor({3, 4})}, -1)), (Floats{1, 3, 2, 4}));
+  EXPECT_EQ(floats_of(stack({tensor({1, 2}), tensor({3, 4})})), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(floats_of(stack({tensor({1, 2}), tensor({3, 4})}, -1)), (Floats{1, 3, 2, 4}));
   EXPECT_EQ(refusal([] { stack({}, 0, {"a.cpp", 1}); }), "[stack] needs at least one tensor (a.cpp:1)");
   EXPECT_EQ(refusal([] {
               stack({tensor({1}), tensor({1, 2})}, 0, {"a.cpp", 1});
@@ -192,7 +185,7 @@ TEST(Shapes, ViewsUnderOtherShapes) {
   EXPECT_EQ(movedim(x, 0, -1).shape(), (Shape{1, 3, 2}));
   EXPECT_EQ(swapaxes(x, 0, 2).shape(), (Shape{3, 1, 2}));
   EXPECT_EQ(permute(x, {2, 0, 1}).shape(), (Shape{3, 2, 1}));
-  EXPECT_EQ(values(movedim(counting({2, 3}), 1, 0)), (Floats{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(floats_of(movedim(counting({2, 3}), 1, 0)), (Floats{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(refusal([&] { flatten(here(x), 2, 1); }), "[flatten] axis 2 comes after axis 1 (a.cpp:1)");
   EXPECT_EQ(refusal([&] { expand(here(x), {-1, 2, 1, 3}); }), "[expand] dimension 0 is new and has no size to keep (a.cpp:1)");
   EXPECT_EQ(refusal([&] { unsqueeze(here(x), 4); }), "[unsqueeze] axis 4 is outside f32[2,1,3] (a.cpp:1)");
@@ -200,21 +193,21 @@ TEST(Shapes, ViewsUnderOtherShapes) {
 
 TEST(Grid, CoordinatesFromAxes) {
   const std::vector<Tensor> ij = meshgrid({tensor({1, 2}), tensor({3, 4, 5})});
-  EXPECT_EQ(values(ij[0]), (Floats{1, 1, 1, 2, 2, 2}));
-  EXPECT_EQ(values(ij[1]), (Floats{3, 4, 5, 3, 4, 5}));
+  EXPECT_EQ(floats_of(ij[0]), (Floats{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(floats_of(ij[1]), (Floats{3, 4, 5, 3, 4, 5}));
   const std::vector<Tensor> xy = meshgrid({tensor({1, 2}), tensor({3, 4, 5})}, "xy");
   EXPECT_EQ(xy[0].shape(), (Shape{3, 2}));
-  EXPECT_EQ(values(xy[0]), (Floats{1, 2, 1, 2, 1, 2}));
-  EXPECT_EQ(values(xy[1]), (Floats{3, 3, 4, 4, 5, 5}));
+  EXPECT_EQ(floats_of(xy[0]), (Floats{1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(floats_of(xy[1]), (Floats{3, 3, 4, 4, 5, 5}));
   EXPECT_EQ(broadcast_tensors({tensor({1, 2}), counting({3, 1})})[0].shape(), (Shape{3, 2}));
   EXPECT_EQ(refusal([] { meshgrid({scalar(1)}, "ij", {"a.cpp", 1}); }), "[meshgrid] axes must be vectors (a.cpp:1)");
 }
 
 TEST(PixelShuffle, DealsChannelsOutAsPixels) {
-  EXPECT_EQ(values(pixel_shuffle(counting({1, 4, 1, 2}), 2)), (Floats{0, 2, 1, 3, 4, 6, 5, 7}));
+  EXPECT_EQ(floats_of(pixel_shuffle(counting({1, 4, 1, 2}), 2)), (Floats{0, 2, 1, 3, 4, 6, 5, 7}));
   const Tensor x = counting({2, 8, 3, 2});
   EXPECT_TRUE(bit_equal(pixel_unshuffle(pixel_shuffle(x, 2), 2), x));
-  EXPECT_EQ(values(channel_shuffle(counting({1, 6}), 2)), (Floats{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(floats_of(channel_shuffle(counting({1, 6}), 2)), (Floats{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(refusal([&] { pixel_shuffle(here(x), 3); }),
             "[pixel_shuffle] the channels of f32[2,8,3,2] do not come in squares of 3 (a.cpp:1)");
   EXPECT_EQ(refusal([&] { channel_shuffle(here(x), 3); }),
@@ -225,7 +218,7 @@ TEST(Arange, WholeNumbersAndFractions) {
   EXPECT_EQ(longs(arange(4)), (Longs{0, 1, 2, 3}));
   EXPECT_EQ(longs(arange(5, -1, -2)), (Longs{5, 3, 1}));
   EXPECT_EQ(arange(2, 2).shape(), Shape{0});
-  EXPECT_EQ(values(arange(0.0, 1.0, 0.25)), (Floats{0, 0.25f, 0.5f, 0.75f}));
+  EXPECT_EQ(floats_of(arange(0.0, 1.0, 0.25)), (Floats{0, 0.25f, 0.5f, 0.75f}));
   EXPECT_EQ(arange(3, DType::u8).dtype(), DType::u8);
   EXPECT_EQ(refusal([] { arange(0, 1, 0, DType::i64, {"a.cpp", 1}); }), "[arange] step must not be 0 (a.cpp:1)");
   EXPECT_EQ(refusal([] {
@@ -236,9 +229,9 @@ TEST(Arange, WholeNumbersAndFractions) {
 }
 
 TEST(Linspace, EndsAreExact) {
-  EXPECT_EQ(values(linspace(0, 1, 5)), (Floats{0, 0.25f, 0.5f, 0.75f, 1}));
-  EXPECT_EQ(values(linspace(0.1, 0.3, 4)).back(), 0.3f);
-  EXPECT_EQ(values(linspace(7, 9, 1)), (Floats{7}));
+  EXPECT_EQ(floats_of(linspace(0, 1, 5)), (Floats{0, 0.25f, 0.5f, 0.75f, 1}));
+  EXPECT_EQ(floats_of(linspace(0.1, 0.3, 4)).back(), 0.3f);
+  EXPECT_EQ(floats_of(linspace(7, 9, 1)), (Floats{7}));
   EXPECT_EQ(refusal([] { linspace(0, 1, -1, DType::f32, {"a.cpp", 1}); }), "[linspace] count must not be negative (a.cpp:1)");
 }
 
@@ -296,23 +289,23 @@ TEST(Rearrange, RefusesWhatItCannotDo) {
 
 // What lies at the edge of these functions and is allowed: no repetition, parts of an empty axis, and a grid of three axes.
 TEST(Rearrange, AcceptsTheSmallestCases) {
-  EXPECT_EQ(values(repeat_interleave(counting({3}), 1, 0)), (Floats{0, 1, 2}));
-  EXPECT_EQ(values(roll(counting({3}), {3}, {0})), (Floats{0, 1, 2}));
+  EXPECT_EQ(floats_of(repeat_interleave(counting({3}), 1, 0)), (Floats{0, 1, 2}));
+  EXPECT_EQ(floats_of(roll(counting({3}), {3}, {0})), (Floats{0, 1, 2}));
   const std::vector<Tensor> parts = split(counting({0, 2}), 4);
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_EQ(parts[0].shape(), (Shape{0, 2}));
   const std::vector<Tensor> one = meshgrid({counting({2})}, "xy");
-  EXPECT_EQ(values(one[0]), (Floats{0, 1}));
+  EXPECT_EQ(floats_of(one[0]), (Floats{0, 1}));
   const std::vector<Tensor> grid = meshgrid({counting({2}), counting({3}), counting({2})}, "xy");
   EXPECT_EQ(grid[0].shape(), (Shape{3, 2, 2}));
-  EXPECT_EQ(values(grid[2]), (Floats{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(floats_of(grid[2]), (Floats{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}));
 }
 
 TEST(Create, LikeAnother) {
-  EXPECT_EQ(values(eye(2, 3)), (Floats{1, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(floats_of(eye(2, 3)), (Floats{1, 0, 0, 0, 1, 0}));
   EXPECT_EQ(longs(full_like(arange(2), 7)), (Longs{7, 7}));
-  EXPECT_EQ(values(ones_like(counting({2}))), (Floats{1, 1}));
-  EXPECT_EQ(values(zeros_like(counting({2}))), (Floats{0, 0}));
+  EXPECT_EQ(floats_of(ones_like(counting({2}))), (Floats{1, 1}));
+  EXPECT_EQ(floats_of(zeros_like(counting({2}))), (Floats{0, 0}));
 }
 
 }  // namespace

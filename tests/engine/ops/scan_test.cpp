@@ -4,38 +4,38 @@
 #include <tapedeck/engine/ops/scan.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <cmath>
 
 namespace tapedeck {
 namespace {
 
+using testing::floats_of;
 using testing::message_of;
 using Floats = std::vector<float>;
 using Places = std::vector<std::int64_t>;
 
-Floats floats(const Tensor& t) { return t.to_vector<float>(); }
-
 TEST(Scan, RunningSumInBothDirectionsWithAndWithoutTheElement) {
   const Tensor x = tensor({1, 2, 3});
-  EXPECT_EQ(floats(cumsum(x)), (Floats{1, 3, 6}));
-  EXPECT_EQ(floats(cumsum(x, 0, {.exclusive = true})), (Floats{0, 1, 3}));
-  EXPECT_EQ(floats(cumsum(x, 0, {.reverse = true})), (Floats{6, 5, 3}));
-  EXPECT_EQ(floats(cumsum(x, 0, {.exclusive = true, .reverse = true})), (Floats{5, 3, 0}));
+  EXPECT_EQ(floats_of(cumsum(x)), (Floats{1, 3, 6}));
+  EXPECT_EQ(floats_of(cumsum(x, 0, {.exclusive = true})), (Floats{0, 1, 3}));
+  EXPECT_EQ(floats_of(cumsum(x, 0, {.reverse = true})), (Floats{6, 5, 3}));
+  EXPECT_EQ(floats_of(cumsum(x, 0, {.exclusive = true, .reverse = true})), (Floats{5, 3, 0}));
 }
 
 TEST(Scan, ALongSumOfTenthsKeepsItsDigits) {
   constexpr std::int64_t kCount = 10'000'000;
   const Tensor line = cumsum(full({kCount}, 0.1));
-  EXPECT_FLOAT_EQ(floats(line).back(), 1e6f);
+  EXPECT_FLOAT_EQ(floats_of(line).back(), 1e6f);
   const Tensor lines = cumsum(full({kCount / 4, 4}, 0.1), 0);  // neighbouring lines walk together
-  EXPECT_FLOAT_EQ(floats(lines).back(), 2.5e5f);
+  EXPECT_FLOAT_EQ(floats_of(lines).back(), 2.5e5f);
 }
 
 TEST(Scan, AlongTheFirstAxis) {
   const Tensor x = from_vector(Floats{1, 2, 3, 4, 5, 6}, {3, 2});
-  EXPECT_EQ(floats(cumsum(x, 0)), (Floats{1, 2, 4, 6, 9, 12}));
-  EXPECT_EQ(floats(cumprod(x, 0)), (Floats{1, 2, 3, 8, 15, 48}));
+  EXPECT_EQ(floats_of(cumsum(x, 0)), (Floats{1, 2, 4, 6, 9, 12}));
+  EXPECT_EQ(floats_of(cumprod(x, 0)), (Floats{1, 2, 3, 8, 15, 48}));
 }
 
 TEST(Scan, BoolsAreCounted) {
@@ -48,18 +48,18 @@ TEST(Scan, GradientOfARunningProductWithAZero) {
   Tensor x = tensor({2, 0, 3});
   x.requires_grad(true);
   backward(sum(cumprod(x)));
-  EXPECT_EQ(floats(x.grad()), (Floats{1, 8, 0}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{1, 8, 0}));
 }
 
 // y0 = b0, y1 = b1 + a1 y0, y2 = b2 + a2 y1. The result does not depend on a0, even if a0 is infinite.
 TEST(Scan, LinearRecurrence) {
   const Tensor a = tensor({INFINITY, 2, 3}), b = tensor({1, 10, 100});
-  EXPECT_EQ(floats(linear_scan(a, b)), (Floats{1, 12, 136}));
-  EXPECT_EQ(floats(linear_scan(tensor({2, 3, INFINITY}), b, 0, true)), (Floats{621, 310, 100}));
+  EXPECT_EQ(floats_of(linear_scan(a, b)), (Floats{1, 12, 136}));
+  EXPECT_EQ(floats_of(linear_scan(tensor({2, 3, INFINITY}), b, 0, true)), (Floats{621, 310, 100}));
 }
 
 TEST(Scan, RunningLogSumExpOfFarApartNumbers) {
-  const Floats y = floats(logcumsumexp(tensor({-INFINITY, -1000, 1000, 1000})));
+  const Floats y = floats_of(logcumsumexp(tensor({-INFINITY, -1000, 1000, 1000})));
   EXPECT_EQ(y[0], -INFINITY);
   EXPECT_EQ(y[1], -1000);
   EXPECT_EQ(y[2], 1000);
@@ -71,7 +71,7 @@ TEST(Scan, GradientOfTheRunningLogSumExp) {
   Tensor x = tensor({-INFINITY, 500, 500});
   x.requires_grad(true);
   backward(logcumsumexp(x), {.head = tensor({0, 0, 1})});
-  const Floats shares = floats(x.grad());
+  const Floats shares = floats_of(x.grad());
   EXPECT_EQ(shares[0], 0);
   EXPECT_NEAR(shares[1], 0.5, 1e-5);
   EXPECT_NEAR(shares[2], 0.5, 1e-5);
@@ -80,16 +80,16 @@ TEST(Scan, GradientOfTheRunningLogSumExp) {
 TEST(Scan, RunningExtremesAndTheirPlaces) {
   const Tensor x = tensor({1, 3, 3, 2, 5});
   const auto [high, high_at] = cummax(x);
-  EXPECT_EQ(floats(high), (Floats{1, 3, 3, 3, 5}));
+  EXPECT_EQ(floats_of(high), (Floats{1, 3, 3, 3, 5}));
   EXPECT_EQ(high_at.to_vector<std::int64_t>(), (Places{0, 1, 2, 2, 4}));
   const auto [low, low_at] = cummin(neg(x));
-  EXPECT_EQ(floats(low), (Floats{-1, -3, -3, -3, -5}));
+  EXPECT_EQ(floats_of(low), (Floats{-1, -3, -3, -3, -5}));
   EXPECT_EQ(low_at.to_vector<std::int64_t>(), (Places{0, 1, 2, 2, 4}));
 }
 
 TEST(Scan, ANaNStaysTheExtreme) {
   const auto [values, places] = cummax(tensor({1, NAN, 7}));
-  EXPECT_TRUE(std::isnan(floats(values)[2]));
+  EXPECT_TRUE(std::isnan(floats_of(values)[2]));
   EXPECT_EQ(places.to_vector<std::int64_t>(), (Places{0, 1, 1}));
 }
 
@@ -102,7 +102,7 @@ TEST(Scan, GradientOfARunningMaximumGoesToItsPlace) {
   Tensor x = tensor({1, 3, 2});
   x.requires_grad(true);
   backward(cummax(x).first, {.head = tensor({1, 10, 100})});
-  EXPECT_EQ(floats(x.grad()), (Floats{1, 110, 0}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{1, 110, 0}));
 }
 
 TEST(Scan, MistakesAreRefused) {

@@ -5,6 +5,7 @@
 #include <tapedeck/engine/ops/sort.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,40 +15,40 @@
 namespace tapedeck {
 namespace {
 
+using testing::floats_of;
 using testing::message_of;
 using Floats = std::vector<float>;
 using Places = std::vector<std::int64_t>;
 
-Floats floats(const Tensor& t) { return t.to_vector<float>(); }
-Places places(const Tensor& t) { return t.to_vector<std::int64_t>(); }
+Places places_of(const Tensor& t) { return t.to_vector<std::int64_t>(); }
 
 TEST(Sort, ValuesAndPlaces) {
   const auto [values, at] = sort(tensor({3, 1, 2}));
-  EXPECT_EQ(floats(values), (Floats{1, 2, 3}));
-  EXPECT_EQ(places(at), (Places{1, 2, 0}));
-  EXPECT_EQ(places(argsort(tensor({3, 1, 2}), 0, true)), (Places{0, 2, 1}));
+  EXPECT_EQ(floats_of(values), (Floats{1, 2, 3}));
+  EXPECT_EQ(places_of(at), (Places{1, 2, 0}));
+  EXPECT_EQ(places_of(argsort(tensor({3, 1, 2}), 0, true)), (Places{0, 2, 1}));
 }
 
 TEST(Sort, EqualElementsStayInOrderBothWays) {
   const Tensor x = tensor({1, 0, 1, -0.0f, 1});
-  EXPECT_EQ(places(argsort(x)), (Places{1, 3, 0, 2, 4}));
-  EXPECT_EQ(places(argsort(x, 0, true)), (Places{0, 2, 4, 1, 3}));
+  EXPECT_EQ(places_of(argsort(x)), (Places{1, 3, 0, 2, 4}));
+  EXPECT_EQ(places_of(argsort(x, 0, true)), (Places{0, 2, 4, 1, 3}));
 }
 
 TEST(Sort, NaNIsTheLargestNumber) {
   const Tensor x = tensor({NAN, INFINITY, -INFINITY, -NAN, 0});
-  EXPECT_EQ(places(argsort(x)), (Places{2, 4, 1, 0, 3}));
-  EXPECT_EQ(places(argsort(x, 0, true)), (Places{0, 3, 1, 4, 2}));
+  EXPECT_EQ(places_of(argsort(x)), (Places{2, 4, 1, 0, 3}));
+  EXPECT_EQ(places_of(argsort(x, 0, true)), (Places{0, 3, 1, 4, 2}));
 }
 
 TEST(Sort, ExtremeIntegersOfEveryWidth) {
   const std::int64_t wide[] = {0, std::numeric_limits<std::int64_t>::max(), -1, std::numeric_limits<std::int64_t>::min(), 1};
-  EXPECT_EQ(places(argsort(from_bytes({DType::i64, {5}}, wide))), (Places{3, 2, 0, 4, 1}));
+  EXPECT_EQ(places_of(argsort(from_bytes({DType::i64, {5}}, wide))), (Places{3, 2, 0, 4, 1}));
   const std::vector<std::int32_t> narrow{0, std::numeric_limits<std::int32_t>::max(), -1,
                                          std::numeric_limits<std::int32_t>::min(), 1};
-  EXPECT_EQ(places(argsort(from_vector(narrow, {5}))), (Places{3, 2, 0, 4, 1}));
+  EXPECT_EQ(places_of(argsort(from_vector(narrow, {5}))), (Places{3, 2, 0, 4, 1}));
   const unsigned char bytes[] = {200, 0, 255, 100};
-  EXPECT_EQ(places(argsort(from_bytes({DType::u8, {4}}, bytes))), (Places{1, 3, 0, 2}));
+  EXPECT_EQ(places_of(argsort(from_bytes({DType::u8, {4}}, bytes))), (Places{1, 3, 0, 2}));
 }
 
 // Lines below and above the length from which the kernel uses radix sort, with many equal elements.
@@ -61,15 +62,15 @@ TEST(Sort, AgreesWithAStableSortOfAnyLength) {
     auto value = [&](std::int64_t place) { return line[place]; };
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return value(a) < value(b); });
     const Tensor x = from_bytes({DType::f64, {n}}, line.data());
-    EXPECT_EQ(places(argsort(x)), order) << n;
-    EXPECT_EQ(places(argsort(cast(x, DType::f32))), order) << n;
+    EXPECT_EQ(places_of(argsort(x)), order) << n;
+    EXPECT_EQ(places_of(argsort(cast(x, DType::f32))), order) << n;
     const Tensor column = reshape(x, {n, 1});
-    EXPECT_EQ(places(argsort(concat({column, column}, 1), 0)).front(), order.front()) << n;
+    EXPECT_EQ(places_of(argsort(concat({column, column}, 1), 0)).front(), order.front()) << n;
     for (std::int64_t k : {std::int64_t{1}, n / 3, n}) {
       Places least(order.begin(), order.begin() + k);
-      EXPECT_EQ(places(topk(x, k, 0, false).second), least) << n << " " << k;
+      EXPECT_EQ(places_of(topk(x, k, 0, false).second), least) << n << " " << k;
       std::sort(least.begin(), least.end());
-      EXPECT_EQ(places(topk(x, k, 0, false, false).second), least) << n << " " << k;
+      EXPECT_EQ(places_of(topk(x, k, 0, false, false).second), least) << n << " " << k;
     }
   }
 }
@@ -78,37 +79,37 @@ TEST(Sort, GradientFollowsTheElements) {
   Tensor x = tensor({3, 1, 2});
   x.requires_grad(true);
   backward(sort(x).first, {.head = tensor({1, 10, 100})});
-  EXPECT_EQ(floats(x.grad()), (Floats{100, 1, 10}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{100, 1, 10}));
 }
 
 TEST(Sort, TopkTakesTheFirstOfEquals) {
   const auto [values, at] = topk(tensor({1, 5, 2, 5, 5}), 2);
-  EXPECT_EQ(floats(values), (Floats{5, 5}));
-  EXPECT_EQ(places(at), (Places{1, 3}));
-  EXPECT_EQ(places(topk(tensor({1, 9, 2, 5, 7}), 3, 0, true, false).second), (Places{1, 3, 4}));
+  EXPECT_EQ(floats_of(values), (Floats{5, 5}));
+  EXPECT_EQ(places_of(at), (Places{1, 3}));
+  EXPECT_EQ(places_of(topk(tensor({1, 9, 2, 5, 7}), 3, 0, true, false).second), (Places{1, 3, 4}));
 }
 
 TEST(Sort, GradientOfTopkIsZeroForTheOthers) {
   Tensor x = tensor({1, 9, 2, 5});
   x.requires_grad(true);
   backward(topk(x, 2).first, {.head = tensor({1, 10})});
-  EXPECT_EQ(floats(x.grad()), (Floats{0, 1, 0, 10}));
+  EXPECT_EQ(floats_of(x.grad()), (Floats{0, 1, 0, 10}));
 }
 
 TEST(Sort, KthSmallest) {
   const Tensor x = from_vector(Floats{3, 1, 2, 9, 7, 8}, {2, 3});
   const auto [values, at] = kthvalue(x, 2);
-  EXPECT_EQ(floats(values), (Floats{2, 8}));
-  EXPECT_EQ(places(at), (Places{2, 2}));
+  EXPECT_EQ(floats_of(values), (Floats{2, 8}));
+  EXPECT_EQ(places_of(at), (Places{2, 2}));
   EXPECT_EQ(kthvalue(x, 1, 0, true).first.shape(), (Shape{1, 3}));
 }
 
 TEST(Sort, SearchFindsTheFirstOrTheLastPlace) {
   const Tensor row = tensor({1, 3, 3, 5}), values = tensor({0, 3, 6, NAN});
-  EXPECT_EQ(places(searchsorted(row, values)), (Places{0, 1, 4, 4}));
-  EXPECT_EQ(places(searchsorted(row, values, true)), (Places{0, 3, 4, 4}));
+  EXPECT_EQ(places_of(searchsorted(row, values)), (Places{0, 1, 4, 4}));
+  EXPECT_EQ(places_of(searchsorted(row, values, true)), (Places{0, 3, 4, 4}));
   const Tensor rows = from_vector(Floats{1, 2, 3, 10, 20, 30}, {2, 3});
-  EXPECT_EQ(places(searchsorted(rows, from_vector(Floats{2, 25}, {2, 1}))), (Places{1, 2}));
+  EXPECT_EQ(places_of(searchsorted(rows, from_vector(Floats{2, 25}, {2, 1}))), (Places{1, 2}));
   EXPECT_EQ(searchsorted(row, 4).item(), 3);
 }
 

@@ -4,6 +4,7 @@
 #include <tapedeck/engine/ops/statistics.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/values.h>
 
 #include <cmath>
 #include <limits>
@@ -11,11 +12,10 @@
 namespace tapedeck {
 namespace {
 
+using testing::floats_of;
+using testing::kInf;
 using testing::message_of;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-std::vector<float> floats(const Tensor& t) { return t.to_vector<float>(); }
 using Floats = std::vector<float>;
 
 Tensor gradient(Tensor& x, const Tensor& loss) {
@@ -26,7 +26,7 @@ Tensor gradient(Tensor& x, const Tensor& loss) {
 TEST(Statistics, ProductOfAllOrOfSomeAxes) {
   const Tensor x = from_vector(Floats{1, 2, 3, 4, 5, 6}, {2, 3});
   EXPECT_EQ(prod(x).item(), 720);
-  EXPECT_EQ(floats(prod(x, {-1})), (Floats{6, 120}));
+  EXPECT_EQ(floats_of(prod(x, {-1})), (Floats{6, 120}));
   EXPECT_EQ(prod(x, {0}, true).shape(), (Shape{1, 3}));
   EXPECT_EQ(prod(from_vector(Floats{}, {0})).item(), 1);
   EXPECT_EQ(prod(from_vector(std::vector<std::int32_t>{2, 3, 7}, {3})).dtype(), DType::i32);
@@ -37,8 +37,8 @@ TEST(Statistics, GradientOfAProductWithZeros) {
   Tensor one = tensor({2, 0, 3}), two = tensor({0, 5, 0});
   one.requires_grad(true);
   two.requires_grad(true);
-  EXPECT_EQ(floats(gradient(one, prod(one))), (Floats{0, 6, 0}));
-  EXPECT_EQ(floats(gradient(two, prod(two))), (Floats{0, 0, 0}));
+  EXPECT_EQ(floats_of(gradient(one, prod(one))), (Floats{0, 6, 0}));
+  EXPECT_EQ(floats_of(gradient(two, prod(two))), (Floats{0, 0, 0}));
 }
 
 TEST(Statistics, TruthOfNumbersAndBools) {
@@ -77,7 +77,7 @@ TEST(Statistics, DeviationsWhoseSquaresOverflowOrVanish) {
 TEST(Statistics, GradientOfTheDeviationOfEqualNumbersIsZero) {
   Tensor x = tensor({3, 3, 3});
   x.requires_grad(true);
-  EXPECT_EQ(floats(gradient(x, std(x))), (Floats{0, 0, 0}));
+  EXPECT_EQ(floats_of(gradient(x, std(x))), (Floats{0, 0, 0}));
 }
 
 TEST(Statistics, LogSumExpNeitherOverflowsNorVanishes) {
@@ -93,7 +93,7 @@ TEST(Statistics, LogSumExpNeitherOverflowsNorVanishes) {
 TEST(Statistics, GradientOfLogSumExpIsSoftmaxAndZeroForMaskedElements) {
   Tensor x = from_vector(Floats{0, -INFINITY, 0, -INFINITY, -INFINITY, -INFINITY}, {2, 3});
   x.requires_grad(true);
-  EXPECT_EQ(floats(gradient(x, sum(logsumexp(x, {1})))), (Floats{0.5f, 0, 0.5f, 0, 0, 0}));
+  EXPECT_EQ(floats_of(gradient(x, sum(logsumexp(x, {1})))), (Floats{0.5f, 0, 0.5f, 0, 0, 0}));
 }
 
 TEST(Statistics, NormsOfThreeAndFour) {
@@ -112,14 +112,14 @@ TEST(Statistics, GradientOfANormAtZeroIsZero) {
   for (double p : {0.0, 1.0, 1.5, 2.0, 3.0}) {
     Tensor x = tensor({0, 0});
     x.requires_grad(true);
-    EXPECT_EQ(floats(gradient(x, norm(x, p))), (Floats{0, 0})) << p;
+    EXPECT_EQ(floats_of(gradient(x, norm(x, p))), (Floats{0, 0})) << p;
   }
 }
 
 TEST(Statistics, EqualExtremesShareTheGradientOfTheMaximumNorm) {
   Tensor x = tensor({-4, 1, 4});
   x.requires_grad(true);
-  EXPECT_EQ(floats(gradient(x, norm(x, kInf))), (Floats{-0.5f, 0, 0.5f}));
+  EXPECT_EQ(floats_of(gradient(x, norm(x, kInf))), (Floats{-0.5f, 0, 0.5f}));
 }
 
 TEST(Statistics, ArgminIsTheFirstOfEqualsAndOfNaN) {

@@ -23,11 +23,11 @@ using Numbers = std::vector<std::int64_t>;
 
 Shape shape_of(const Numbers& sizes) { return Shape(std::span<const std::int64_t>(sizes)); }
 Tensor integers(const Numbers& values) { return from_vector(values, Shape{static_cast<std::int64_t>(values.size())}); }
-Tensor bools(const std::vector<int>& values) {
+Tensor bools_of(const std::vector<int>& values) {
   return not_equal(from_vector(values, Shape{static_cast<std::int64_t>(values.size())}), 0);
 }
 // 0, 1, 2, ... in this shape.
-Tensor counting(const Numbers& sizes) {
+Tensor numbered(const Numbers& sizes) {
   std::int64_t n = 1;
   for (std::int64_t size : sizes) n *= size;
   std::vector<double> values(static_cast<std::size_t>(n));
@@ -266,14 +266,14 @@ std::vector<Index> indices_of(const std::vector<Item>& items) {
   return all;
 }
 
-struct Case {
+struct SubscriptCase {
   Numbers sizes;
   std::vector<Item> items;
 };
 
-Case random_case(std::uint32_t seed) {
+SubscriptCase random_case(std::uint32_t seed) {
   Dice dice(seed);
-  Case made;
+  SubscriptCase made;
   for (std::int64_t rank = dice.from(0, 4); rank > 0; --rank) made.sizes.push_back(dice.once_in(12) ? 0 : dice.from(1, 4));
   made.items = random_items(dice, made.sizes);
   return made;
@@ -281,8 +281,8 @@ Case random_case(std::uint32_t seed) {
 
 TEST(Subscript, ReadsWhatNumPyReads) {
   for (int seed = 1; seed <= test::seeds(3000); ++seed) {
-    const Case c = random_case(static_cast<std::uint32_t>(seed));
-    const Tensor x = counting(c.sizes);
+    const SubscriptCase c = random_case(static_cast<std::uint32_t>(seed));
+    const Tensor x = numbered(c.sizes);
     const Array expected = chosen(c.sizes, c.items);
     const Tensor y = index(x, indices_of(c.items));
     ASSERT_EQ(y.shape(), shape_of(expected.sizes)) << "seed " << seed;
@@ -293,10 +293,10 @@ TEST(Subscript, ReadsWhatNumPyReads) {
 
 TEST(Subscript, PassesGradientsToTheElementsThatItReads) {
   for (int seed = 1; seed <= test::seeds(300); ++seed) {
-    const Case c = random_case(static_cast<std::uint32_t>(seed));
+    const SubscriptCase c = random_case(static_cast<std::uint32_t>(seed));
     const Array expected = chosen(c.sizes, c.items);
     if (expected.values.empty()) continue;
-    Tensor x = counting(c.sizes);
+    Tensor x = numbered(c.sizes);
     x.requires_grad(true);
     std::vector<double> weights, gradient(static_cast<std::size_t>(count_of(c.sizes)));
     for (std::size_t i = 0; i < expected.values.size(); ++i) {
@@ -311,13 +311,13 @@ TEST(Subscript, PassesGradientsToTheElementsThatItReads) {
 TEST(Subscript, GivesAbstractTensorsTheSameTypes) {
   int compared = 0;
   for (int seed = 1; seed <= test::seeds(300); ++seed) {
-    const Case c = random_case(static_cast<std::uint32_t>(seed));
+    const SubscriptCase c = random_case(static_cast<std::uint32_t>(seed));
     const bool masks = std::any_of(c.items.begin(), c.items.end(), [](const Item& item) {
       return item.index.kind() == Index::Kind::tensor && item.index.tensor().dtype() == DType::boolean;
     });
     if (masks) continue;
     const Tensor x = abstract_tensor({DType::f64, shape_of(c.sizes)});
-    ASSERT_EQ(index(x, indices_of(c.items)).type(), index(counting(c.sizes), indices_of(c.items)).type()) << "seed " << seed;
+    ASSERT_EQ(index(x, indices_of(c.items)).type(), index(numbered(c.sizes), indices_of(c.items)).type()) << "seed " << seed;
     ++compared;
   }
   EXPECT_GT(compared, 20);
@@ -325,23 +325,23 @@ TEST(Subscript, GivesAbstractTensorsTheSameTypes) {
 
 // ---- by hand ----
 
-bool shares_bytes(const Tensor& a, const Tensor& b) { return a.impl()->storage == b.impl()->storage; }
+bool shares_storage(const Tensor& a, const Tensor& b) { return a.impl()->storage == b.impl()->storage; }
 
 TEST(Subscript, MakesViewsOfPositionsRangesAndNewAxes) {
-  const Tensor x = counting({4, 3, 2});
-  EXPECT_TRUE(shares_bytes(x, index(x, {1})));
-  EXPECT_TRUE(shares_bytes(x, index(x, {Range{.step = 2}, newaxis, -1, Range{.start = 1}})));
-  EXPECT_TRUE(shares_bytes(x, index(x, {ellipsis})));
-  EXPECT_TRUE(shares_bytes(x, index(transpose(x, {2, 1, 0}), {Range{}, 1, Range{1, 4, 2}})));
-  EXPECT_FALSE(shares_bytes(x, index(x, {Range{.step = -1}})));
-  EXPECT_FALSE(shares_bytes(x, index(x, {integers({0, 1})})));
-  EXPECT_FALSE(shares_bytes(x, index(x, {bools({1, 0, 1, 1})})));
+  const Tensor x = numbered({4, 3, 2});
+  EXPECT_TRUE(shares_storage(x, index(x, {1})));
+  EXPECT_TRUE(shares_storage(x, index(x, {Range{.step = 2}, newaxis, -1, Range{.start = 1}})));
+  EXPECT_TRUE(shares_storage(x, index(x, {ellipsis})));
+  EXPECT_TRUE(shares_storage(x, index(transpose(x, {2, 1, 0}), {Range{}, 1, Range{1, 4, 2}})));
+  EXPECT_FALSE(shares_storage(x, index(x, {Range{.step = -1}})));
+  EXPECT_FALSE(shares_storage(x, index(x, {integers({0, 1})})));
+  EXPECT_FALSE(shares_storage(x, index(x, {bools_of({1, 0, 1, 1})})));
   copy_(index(x, {1, Range{}, 0}), 9);
   EXPECT_EQ(index(x, {1}).to_vector<double>(), (std::vector<double>{9, 7, 9, 9, 9, 11}));
 }
 
 TEST(Subscript, TakesLongAndShortIntegersAndExtremeRanges) {
-  const Tensor x = counting({5});
+  const Tensor x = numbered({5});
   EXPECT_EQ(index(x, {std::size_t{2}}).item(), 2);
   EXPECT_EQ(index(x, {static_cast<short>(-1)}).item(), 4);
   const std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
@@ -351,14 +351,14 @@ TEST(Subscript, TakesLongAndShortIntegersAndExtremeRanges) {
 }
 
 TEST(Subscript, TakesMasksBesideTensors) {
-  const Tensor x = counting({2, 3, 2});
-  const Tensor y = index(x, {bools({1, 1}), integers({0, 2}), 1});
+  const Tensor x = numbered({2, 3, 2});
+  const Tensor y = index(x, {bools_of({1, 1}), integers({0, 2}), 1});
   EXPECT_EQ(y.to_vector<double>(), (std::vector<double>{1, 11}));
-  EXPECT_EQ(index(x, {bools({0, 1}), integers({0, 2}), Range{}}).to_vector<double>(), (std::vector<double>{6, 7, 10, 11}));
+  EXPECT_EQ(index(x, {bools_of({0, 1}), integers({0, 2}), Range{}}).to_vector<double>(), (std::vector<double>{6, 7, 10, 11}));
 }
 
 TEST(Subscript, WritesIntoViewsAndUnderMasks) {
-  const Tensor x = counting({2, 3});
+  const Tensor x = numbered({2, 3});
   index_put_(x, {Range{}, 1}, 7);
   EXPECT_EQ(x.to_vector<double>(), (std::vector<double>{0, 7, 2, 3, 7, 5}));
   index_put_(x, {0, Range{.start = 1}}, from_vector(std::vector<double>{8, 9}, {2}));
@@ -374,7 +374,7 @@ TEST(Subscript, WritesIntoViewsAndUnderMasks) {
 }
 
 TEST(Subscript, NamesWhatIsWrongAndWhere) {
-  const Tensor x = counting({2, 3});
+  const Tensor x = numbered({2, 3});
   const int line = __LINE__ + 1;
   const std::string outside = message_of<TypeError>([&] { index(x, {0, 3}); });
   EXPECT_MENTIONS(outside, "[index] position 3 is outside axis 1 of f64[2,3], which has size 3");
@@ -390,7 +390,7 @@ TEST(Subscript, NamesWhatIsWrongAndWhere) {
   EXPECT_MENTIONS(message_of<TypeError>([&] { index(x, {Tensor()}); }), "is undefined");
   EXPECT_MENTIONS(message_of<TypeError>([&] { index(Tensor(), {0}); }), "the tensor is undefined");
   EXPECT_MENTIONS(message_of<TypeError>([&] {
-                    index(x, {bools({1, 0, 1})});
+                    index(x, {bools_of({1, 0, 1})});
                   }),
                   "the mask bool[3] does not fit f64[2,3] from axis 0 on");
   EXPECT_MENTIONS(message_of<TypeError>([&] { index(x, {not_equal(scalar(1), 0)}); }), "a mask needs at least one dimension");
@@ -413,7 +413,7 @@ TEST(Subscript, NamesWhatIsWrongAndWhere) {
 }
 
 TEST(Subscript, WorksInsideACheckpoint) {
-  Tensor x = counting({3, 4});
+  Tensor x = numbered({3, 4});
   x.requires_grad(true);
   const Tensor rows = integers({2, 0, 2}), y = checkpoint([&] {
                                              const Tensor part = index(x, {rows, Range{.start = 1}});

@@ -35,7 +35,7 @@ Reference by_bits(std::function<bool(Args, int)> f) {
   };
 }
 
-const AddReference refs[] = {
+const AddReference bitwise_references[] = {
     {"bitwise_and", by_bits([](Args v, int k) { return bit(v[0], k) && bit(v[1], k); })},
     {"bitwise_or", by_bits([](Args v, int k) { return bit(v[0], k) || bit(v[1], k); })},
     {"bitwise_xor", by_bits([](Args v, int k) { return bit(v[0], k) != bit(v[1], k); })},

@@ -53,7 +53,7 @@ double half_to_even(double x) {
   return std::fmod(low, 2) == 0 ? low : low + 1;
 }
 
-const AddReference refs[] = {
+const AddReference function_references[] = {
     {"exp2", one([](double x) { return std::pow(2.0, x); })},
     {"expm1", one([](double x) { return std::expm1(x); })},
     {"log2", one([](double x) { return std::log(x) / std::log(2.0); })},
@@ -90,19 +90,22 @@ const AddReference refs[] = {
     {"logaddexp", elementwise([](Args x) { return std::log(std::exp(x[0]) + std::exp(x[1])); })},
     {"copysign", elementwise([](Args x) { return std::signbit(x[1]) ? -std::fabs(x[0]) : std::fabs(x[0]); })},
     {"lerp", elementwise([](Args x) { return (1 - x[2]) * x[0] + x[2] * x[1]; })},
-    {"polygamma", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+    {"polygamma",
+     [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
        Array y = blank(out[0]);
        const int n = static_cast<int>(attributes_of<PolygammaAttrs>(e).n);
        for (std::size_t i = 0; i < y.v.size(); ++i) y.v[i] = polygamma(n, x[0].v[i]);
        return std::vector<Array>{y};
      }},
-    {"clamp", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+    {"clamp",
+     [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
        Array y = blank(out[0]);
        const auto& a = attributes_of<ClampAttrs>(e);
        for (std::size_t i = 0; i < y.v.size(); ++i) y.v[i] = std::min(std::max(x[0].v[i], a.min), a.max);
        return std::vector<Array>{y};
      }},
-    {"nan_to_num", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+    {"nan_to_num",
+     [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
        Array y = blank(out[0]);
        const auto& a = attributes_of<NanToNumAttrs>(e);
        for (std::size_t i = 0; i < y.v.size(); ++i) {
@@ -111,9 +114,11 @@ const AddReference refs[] = {
        }
        return std::vector<Array>{y};
      }},
-    {"isclose", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+    {"isclose",
+     [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
        const auto& a = attributes_of<IsCloseAttrs>(e);
-       return elementwise([&](Args v) { return std::fabs(v[0] - v[1]) <= a.atol + a.rtol * std::fabs(v[1]) ? 1.0 : 0.0; })(e, x, out);
+       return elementwise([&](Args v) { return std::fabs(v[0] - v[1]) <= a.atol + a.rtol * std::fabs(v[1]) ? 1.0 : 0.0; })(e, x,
+                                                                                                                           out);
      }},
 };
 

@@ -33,7 +33,7 @@ using cpu::ConvPass;
 using cpu::ConvShape;
 using cpu::Spatial;
 
-constexpr unsigned kSeed = 4711;
+constexpr unsigned kConvSeed = 4711;
 
 // A shape with two dimensions, one group, and equal padding on both sides.
 ConvShape flat(std::int64_t batch, std::int64_t in, std::int64_t height, std::int64_t width, std::int64_t out,
@@ -186,8 +186,8 @@ const ConvShape kShapes[] = {
 class Conv : public ::testing::TestWithParam<ConvShape> {};
 
 TEST_P(Conv, MatchesTheDefinition) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kConvSeed);
+  Random random(kConvSeed);
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Operands in(random, dtype, GetParam());
     expect_convolution(in, convolve(in, GetParam()), GetParam());
@@ -195,13 +195,13 @@ TEST_P(Conv, MatchesTheDefinition) {
 }
 
 TEST_P(Conv, PlainLoopsMatchToo) {
-  Random random(kSeed);
+  Random random(kConvSeed);
   const Operands in(random, DType::f32, GetParam());
   expect_convolution(in, convolve(in, GetParam(), false), GetParam());
 }
 
 TEST_P(Conv, ThreadsDoNotChangeTheBits) {
-  Random random(kSeed);
+  Random random(kConvSeed);
   const Operands in(random, DType::f32, GetParam());
   Results one, two;
   with_threads(1, [&] { one = convolve(in, GetParam()); });
@@ -236,7 +236,7 @@ int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results&
 // oneDNN must accept the usual shapes with this workspace; otherwise a slower method would run unnoticed. The processor
 // decides which other shapes it accepts.
 TEST(ConvWorkspace, IsEnoughForOneDnn) {
-  Random random(kSeed);
+  Random random(kConvSeed);
   for (const ConvShape& s : kShapes) {
     if (s.groups != 1 || s.dilation != Spatial{1, 1, 1} || s.kernel != Spatial{1, 3, 3} || s.stride != Spatial{1, 1, 1} ||
         s.before[1] != 1)
@@ -250,7 +250,7 @@ TEST(ConvWorkspace, IsEnoughForOneDnn) {
 // The method by matrix products accepts every shape with enough channels, whether or not oneDNN does.
 TEST_P(Conv, ProductsMatchToo) {
   const ConvShape& s = GetParam();
-  Random random(kSeed);
+  Random random(kConvSeed);
   const Operands in(random, DType::f32, s);
   const Results out{like(in.y), like(in.x), like(in.w)};
   const bool pays = s.in_per_group() * s.taps() >= 16 && s.out_per_group() >= 4;
@@ -282,7 +282,7 @@ bool gaps_untouched(const Array& a) {
 // Each method must accept and compute the same, however far apart the images are.
 TEST_P(Conv, ImagesMayLieApart) {
   const ConvShape& s = GetParam();
-  Random random(kSeed);
+  Random random(kConvSeed);
   const Operands in(random, DType::f32, s);
   Operands apart = in;
   apart.x = with_gaps(in.x, 7), apart.y = with_gaps(in.y, 24);
@@ -314,7 +314,7 @@ TEST(ConvWorkspace, IsASmallPartOfTheActivations) {
 }
 
 TEST(ConvEdge, EmptyBatchAndNoChannels) {
-  Random random(kSeed);
+  Random random(kConvSeed);
   const ConvShape no_images = flat(0, 3, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1}),
                   no_channels = flat(2, 0, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1});
   for (const ConvShape& s : {no_images, no_channels}) {
@@ -326,7 +326,7 @@ TEST(ConvEdge, EmptyBatchAndNoChannels) {
 }
 
 TEST(Pool, MatchesTheDefinition) {
-  Random random(kSeed);
+  Random random(kConvSeed);
   for (const DType dtype : {DType::f32, DType::f64})
     for (const auto& [window, stride] :
          {std::pair<Ints, Ints>{{2, 2}, {2, 2}}, {{3, 3}, {1, 1}}, {{3, 2}, {2, 1}}, {{1, 1}, {1, 1}}}) {

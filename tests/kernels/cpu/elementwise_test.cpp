@@ -23,7 +23,7 @@ namespace {
 namespace k = kernels;
 namespace cpu = kernels::cpu;
 
-constexpr unsigned kSeed = 20240611;
+constexpr unsigned kElementwiseSeed = 20240611;
 
 // A random array of these sizes in a random layout: dense, scrambled, or broadcast from smaller sizes.
 Array any_layout(Random& random, DType dtype, const Sizes& sizes, double low, double high) {
@@ -66,8 +66,8 @@ struct DTypeOf<std::uint8_t> {
 
 template <class Out, class In, class F>
 void check_binary(Kernel kernel, F f, DType out_dtype = DTypeOf<Out>::value, double low = -5, double high = 5) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed << " dtype " << dtype_name(DTypeOf<In>::value));
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kElementwiseSeed << " dtype " << dtype_name(DTypeOf<In>::value));
+  Random random(kElementwiseSeed);
   for (int round = 0; round < 40; ++round) {
     const Sizes sizes = random_sizes(random, 4, 9);
     const Array a = any_layout(random, DTypeOf<In>::value, sizes, low, high),
@@ -147,8 +147,8 @@ TEST(Elementwise, ComparisonsAndLogic) {
 
 template <class T, class F>
 void check_unary(Kernel kernel, F f, double low = -5, double high = 5) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed << " dtype " << dtype_name(DTypeOf<T>::value));
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kElementwiseSeed << " dtype " << dtype_name(DTypeOf<T>::value));
+  Random random(kElementwiseSeed);
   for (int round = 0; round < 30; ++round) {
     const Sizes sizes = random_sizes(random, 4, 9);
     const Array a = any_layout(random, DTypeOf<T>::value, sizes, low, high);
@@ -186,7 +186,7 @@ TEST(Elementwise, Unary) {
 }
 
 TEST(Elementwise, Where) {
-  Random random(kSeed);
+  Random random(kElementwiseSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean})
     for (int round = 0; round < 20; ++round) {
       const Sizes sizes = random_sizes(random, 4, 7);
@@ -198,7 +198,7 @@ TEST(Elementwise, Where) {
 }
 
 TEST(Elementwise, CastBetweenAllTypes) {
-  Random random(kSeed);
+  Random random(kElementwiseSeed);
   for (const DType from : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean})
     for (const DType to : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean})
       for (int round = 0; round < 6; ++round) {
@@ -234,7 +234,7 @@ TEST(Elementwise, HalfTypesAreRefused) {
 }
 
 TEST(Elementwise, InPlaceOnDenseAndStridedViews) {
-  Random random(kSeed);
+  Random random(kElementwiseSeed);
   for (int round = 0; round < 20; ++round) {
     const Sizes sizes = {5, 7, 33};
     Array a = random_array(random, DType::f32, sizes);
@@ -249,7 +249,7 @@ TEST(Elementwise, InPlaceOnDenseAndStridedViews) {
 // others, in fresh memory and in place.
 template <class F>
 void check_rare_operands(Kernel kernel, const F& f, const std::vector<double>& rare) {
-  Random random(kSeed);
+  Random random(kElementwiseSeed);
   const Array x = random_array(random, DType::f32, {3, 700}, 0.1, 50);
   for (std::int64_t i = 300; i < x.numel(); i += 7 + i / 9) x.set(i, rare[random() % rare.size()]);
   const Array y = make_array(DType::f32, {3, 700}), gapped = make_array(DType::f32, {3, 700});
@@ -275,7 +275,7 @@ TEST(Elementwise, FunctionsWithRareOperands) {
 }
 
 TEST(Elementwise, ThreadsAndLayoutsGiveTheSameBits) {
-  Random random(kSeed);
+  Random random(kElementwiseSeed);
   const Sizes sizes = {70, 30, 101};
   const Array x = random_array(random, DType::f32, sizes, -8, 8);
   for (const Kernel kernel : {cpu::exp, cpu::tanh, cpu::sigmoid, cpu::square, cpu::log}) {

@@ -13,7 +13,7 @@ namespace {
 
 namespace cpu = kernels::cpu;
 
-constexpr unsigned kSeed = 77;
+constexpr unsigned kMatmulSeed = 77;
 
 void expect_product(const Array& a, const Array& b, const Array& c, double tolerance) {
   const std::int64_t m = c.view.sizes[c.view.rank - 2], n = c.view.sizes[c.view.rank - 1], k = a.view.sizes[a.view.rank - 1];
@@ -53,7 +53,7 @@ Array product(const Array& a, const Array& b, const Sizes& sizes) {
   return c;
 }
 
-void check(Random& random, DType dtype, std::int64_t m, std::int64_t n, std::int64_t k) {
+void check_matmul(Random& random, DType dtype, std::int64_t m, std::int64_t n, std::int64_t k) {
   const Array a = random_array(random, dtype, {m, k}, -3, 3), b = random_array(random, dtype, {k, n}, -3, 3);
   const Array c = product(a, b, {m, n});
   expect_product(a, b, c, dtype == DType::f32 ? 1e-6 : 1e-14);
@@ -63,28 +63,28 @@ void check(Random& random, DType dtype, std::int64_t m, std::int64_t n, std::int
 }
 
 TEST(Matmul, AnyLayoutGivesTheSameBits) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kMatmulSeed);
+  Random random(kMatmulSeed);
   for (const DType dtype : {DType::f32, DType::f64}) {
-    check(random, dtype, 1, 10, 64);
-    check(random, dtype, 64, 10, 784);
-    check(random, dtype, 17, 33, 100);
-    check(random, dtype, 1, 300, 300);
-    check(random, dtype, 300, 1, 300);
-    check(random, dtype, 5, 7, 1000);
-    check(random, dtype, 130, 260, 257);
-    check(random, dtype, 16, 16, 16);
-    check(random, dtype, 3, 3, 1);
+    check_matmul(random, dtype, 1, 10, 64);
+    check_matmul(random, dtype, 64, 10, 784);
+    check_matmul(random, dtype, 17, 33, 100);
+    check_matmul(random, dtype, 1, 300, 300);
+    check_matmul(random, dtype, 300, 1, 300);
+    check_matmul(random, dtype, 5, 7, 1000);
+    check_matmul(random, dtype, 130, 260, 257);
+    check_matmul(random, dtype, 16, 16, 16);
+    check_matmul(random, dtype, 3, 3, 1);
   }
-  check(random, DType::i32, 20, 30, 40);
-  check(random, DType::i64, 20, 30, 40);
+  check_matmul(random, DType::i32, 20, 30, 40);
+  check_matmul(random, DType::i64, 20, 30, 40);
   for (int round = 0; round < 12; ++round)
-    check(random, DType::f32, 1 + random() % 150, 1 + random() % 300, 1 + random() % 300);
+    check_matmul(random, DType::f32, 1 + random() % 150, 1 + random() % 300, 1 + random() % 300);
 }
 
 // So large that one turned block of the right factor serves several tiles below each other.
 TEST(Matmul, TurnedBlocksOfManyTilesGiveTheBitsOfPlainOnes) {
-  Random random(kSeed);
+  Random random(kMatmulSeed);
   constexpr std::int64_t kRows = 600, kCols = 3400, kInner = 20;
   const Array a = random_array(random, DType::f32, {kRows, kInner}, -3, 3),
               b = random_array(random, DType::f32, {kInner, kCols}, -3, 3);
@@ -94,7 +94,7 @@ TEST(Matmul, TurnedBlocksOfManyTilesGiveTheBitsOfPlainOnes) {
 }
 
 TEST(Matmul, BatchesThatBroadcast) {
-  Random random(kSeed);
+  Random random(kMatmulSeed);
   const Array a = broadcast(random_array(random, DType::f32, {3, 1, 5, 6}), {3, 4, 5, 6});
   const Array b = broadcast(random_array(random, DType::f32, {4, 6, 7}), {3, 4, 6, 7});
   expect_product(a, b, product(a, b, {3, 4, 5, 7}), 1e-6);
@@ -108,7 +108,7 @@ TEST(Matmul, EmptyMatrices) {
 }
 
 TEST(Matmul, ThreadsDoNotChangeTheBits) {
-  Random random(kSeed);
+  Random random(kMatmulSeed);
   const Array a = random_array(random, DType::f32, {400, 500}), b = random_array(random, DType::f32, {500, 600});
   const Array one = make_array(DType::f32, {400, 600}), two = make_array(DType::f32, {400, 600});
   with_threads(1, [&] { run(cpu::matmul, {a, b}, {one}); });

@@ -11,12 +11,12 @@ namespace {
 
 namespace cpu = kernels::cpu;
 
-constexpr unsigned kSeed = 5;
+constexpr unsigned kMovementSeed = 5;
 constexpr DType kAll[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::boolean};
 
 TEST(Copy, AnyLayoutToAnyLayoutOfAnyType) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kMovementSeed);
+  Random random(kMovementSeed);
   for (const DType dtype : kAll)
     for (int round = 0; round < 25; ++round) {
       const Sizes sizes = random_sizes(random, 4, 12);
@@ -29,7 +29,7 @@ TEST(Copy, AnyLayoutToAnyLayoutOfAnyType) {
 }
 
 TEST(Copy, TransposedMatrices) {
-  Random random(kSeed);
+  Random random(kMovementSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::u8, DType::f16})
     for (const Sizes& sizes : {Sizes{100, 37}, Sizes{3, 65, 33}, Sizes{2, 3, 16, 500}}) {
       const Array x = random_array(random, dtype, sizes, 0, 99);
@@ -44,7 +44,7 @@ TEST(Copy, TransposedMatrices) {
 }
 
 TEST(Concat, AlongEveryAxis) {
-  Random random(kSeed);
+  Random random(kMovementSeed);
   for (const DType dtype : {DType::f32, DType::i64, DType::u8})
     for (int round = 0; round < 30; ++round) {
       Sizes sizes = random_sizes(random, 3, 6, 1);
@@ -75,7 +75,7 @@ TEST(Concat, AlongEveryAxis) {
 }
 
 TEST(Pad, ZerosAround) {
-  Random random(kSeed);
+  Random random(kMovementSeed);
   const Array x = scrambled(random, random_array(random, DType::f32, {3, 4}, 1, 2)),
               out = random_array(random, DType::f32, {6, 5});
   PadAttrs attrs;

@@ -13,13 +13,13 @@ namespace {
 
 namespace cpu = kernels::cpu;
 
-constexpr unsigned kSeed = 8;
+constexpr unsigned kOptimizerSeed = 8;
 
 struct Problem {
   Array w, g, m, v, rate;
   double tolerance;
   explicit Problem(DType dtype) : tolerance(dtype == DType::f32 ? 1e-6 : 1e-14) {
-    Random random(kSeed);
+    Random random(kOptimizerSeed);
     w = random_array(random, dtype, {50, 7});
     g = random_array(random, dtype, {50, 7});
     m = random_array(random, dtype, {50, 7});

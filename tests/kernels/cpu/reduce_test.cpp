@@ -18,7 +18,7 @@ namespace {
 
 namespace cpu = kernels::cpu;
 
-constexpr unsigned kSeed = 911;
+constexpr unsigned kReduceSeed = 911;
 
 bool contains(const Ints& axes, int d) {
   for (const std::int64_t a : axes)
@@ -58,7 +58,7 @@ Ints random_axes(Random& random, int rank) {
   return axes;
 }
 
-void check(Random& random, DType dtype, const Sizes& sizes, const Ints& axes) {
+void check_reduce(Random& random, DType dtype, const Sizes& sizes, const Ints& axes) {
   const Array x = random_array(random, dtype, sizes, -9, 9);
   const Array moved = scrambled(random, x);
   ReduceAttrs attrs;
@@ -89,29 +89,29 @@ void check(Random& random, DType dtype, const Sizes& sizes, const Ints& axes) {
 }
 
 TEST(Reduce, RandomShapesAndAxes) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kReduceSeed);
+  Random random(kReduceSeed);
   for (int round = 0; round < 150; ++round) {
     Sizes sizes = random_sizes(random, round % 3 ? 3 : 1, round % 3 ? 9 : 70);
     sizes.push_back(static_cast<int>(random() % 70));
     const DType dtypes[] = {DType::f32, DType::f64, DType::i32, DType::i64};
-    check(random, dtypes[round % 4], sizes, random_axes(random, static_cast<int>(sizes.size())));
+    check_reduce(random, dtypes[round % 4], sizes, random_axes(random, static_cast<int>(sizes.size())));
   }
 }
 
 TEST(Reduce, LongRowsAndTallColumns) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
-  check(random, DType::f32, {300001}, {0});
-  check(random, DType::f32, {3, 50000}, {1});
-  check(random, DType::f32, {50000, 3}, {0});
-  check(random, DType::f32, {2000, 100}, {0});
-  check(random, DType::f32, {64, 16, 8, 8}, {0, 2, 3});
-  check(random, DType::f64, {5, 7, 300, 11}, {0, 2});
+  SCOPED_TRACE(::testing::Message() << "seed " << kReduceSeed);
+  Random random(kReduceSeed);
+  check_reduce(random, DType::f32, {300001}, {0});
+  check_reduce(random, DType::f32, {3, 50000}, {1});
+  check_reduce(random, DType::f32, {50000, 3}, {0});
+  check_reduce(random, DType::f32, {2000, 100}, {0});
+  check_reduce(random, DType::f32, {64, 16, 8, 8}, {0, 2, 3});
+  check_reduce(random, DType::f64, {5, 7, 300, 11}, {0, 2});
 }
 
 TEST(Reduce, ThreadsDoNotChangeTheBits) {
-  Random random(kSeed);
+  Random random(kReduceSeed);
   for (const Ints& axes : {Ints{0}, Ints{1}, Ints{0, 1}}) {
     const Array x = random_array(random, DType::f32, {700, 900});
     ReduceAttrs attrs;
@@ -175,7 +175,7 @@ TEST(Reduce, IntegerSumsWrap) {
 }
 
 TEST(Argmax, FirstOfTheLargest) {
-  Random random(kSeed);
+  Random random(kReduceSeed);
   for (int round = 0; round < 60; ++round) {
     Sizes sizes = random_sizes(random, 2, 6);
     const int axis = static_cast<int>(random() % (sizes.size() + 1));
@@ -235,8 +235,8 @@ void check_argmax(Random& random, DType dtype, std::int64_t n, std::int64_t nan_
 }
 
 TEST(Argmax, LongLinesOfEveryTypeAndLayout) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kReduceSeed);
+  Random random(kReduceSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8})
     for (const std::int64_t n : {1, 2, 31, 32, 33, 1023, 1024, 1025, 3000}) {
       check_argmax(random, dtype, n, -1);

@@ -13,7 +13,7 @@ void cumsum(const KernelCall& call);
 namespace tapedeck::testing {
 namespace {
 
-constexpr unsigned kSeed = 77;
+constexpr unsigned kScanSeed = 77;
 
 // The type in which sums of blocks are added.
 template <class T>
@@ -71,8 +71,8 @@ void expect_running_sums(DType dtype, std::int64_t n, const ScanAttrs& attrs, Ra
 }
 
 TEST(Scan, RunningSumsOfEveryLength) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kScanSeed);
+  Random random(kScanSeed);
   for (const std::int64_t n : {1, 7, 8, 63, 64, 65, 127, 200, 1024})
     for (const bool exclusive : {false, true})
       for (const bool reverse : {false, true}) {

@@ -15,7 +15,7 @@ namespace {
 
 namespace cpu = kernels::cpu;
 
-constexpr unsigned kSeed = 31;
+constexpr unsigned kSoftmaxSeed = 31;
 
 struct Rows {
   std::int64_t outer = 1, n, inner = 1;
@@ -27,7 +27,7 @@ struct Rows {
   std::int64_t at(std::int64_t row, std::int64_t i) const { return (row / inner * n + i) * inner + row % inner; }
 };
 
-void check(Random& random, DType dtype, const Sizes& sizes, int axis) {
+void check_softmax(Random& random, DType dtype, const Sizes& sizes, int axis) {
   const Array x = random_array(random, dtype, sizes, -30, 30), dy = random_array(random, dtype, sizes, -1, 1);
   const Array y = make_array(dtype, sizes), log_y = make_array(dtype, sizes), dx = make_array(dtype, sizes),
               log_dx = make_array(dtype, sizes);
@@ -55,21 +55,21 @@ void check(Random& random, DType dtype, const Sizes& sizes, int axis) {
 }
 
 TEST(Softmax, EveryAxis) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kSoftmaxSeed);
+  Random random(kSoftmaxSeed);
   for (const DType dtype : {DType::f32, DType::f64})
     for (int axis = 0; axis < 3; ++axis) {
-      check(random, dtype, {3, 17, 5}, axis);
-      check(random, dtype, {1, 1, 100}, axis);
-      check(random, dtype, {2, 0, 4}, axis);
+      check_softmax(random, dtype, {3, 17, 5}, axis);
+      check_softmax(random, dtype, {1, 1, 100}, axis);
+      check_softmax(random, dtype, {2, 0, 4}, axis);
     }
 }
 
 // Rows that lie side by side, more of them than the kernel takes together, and long rows. The rows of a copy that are
 // contiguous must have the same bits.
 TEST(Softmax, RowsSideBySideHaveTheBitsOfContiguousRows) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kSoftmaxSeed);
+  Random random(kSoftmaxSeed);
   for (const DType dtype : {DType::f32, DType::f64})
     for (const std::int64_t n : {1, 15, 16, 40, 300})
       for (const std::int64_t inner : {1, 3, 8, 130}) {
@@ -90,7 +90,7 @@ TEST(Softmax, RowsSideBySideHaveTheBitsOfContiguousRows) {
           run(gradient, {flat_y, flat_dy}, {flat_dx}, &last);
           EXPECT_TRUE(same_bits(permuted(flat_dx, {0, 2, 1}), dx)) << n << ", " << inner;
         }
-        check(random, dtype, {2, static_cast<std::int64_t>(n), inner}, 1);
+        check_softmax(random, dtype, {2, static_cast<std::int64_t>(n), inner}, 1);
       }
 }
 
@@ -145,7 +145,7 @@ const CrossEntropyAttrs kMean;
 
 template <class Check>
 void with_problem(DType dtype, DType label_dtype, std::int64_t n, std::int64_t c, Check&& check_problem) {
-  Random random(kSeed);
+  Random random(kSoftmaxSeed);
   const Array x = random_array(random, dtype, {n, c}, -20, 20), labels = make_array(label_dtype, {n});
   for (std::int64_t i = 0; i < n; ++i) labels.set(i, static_cast<double>(random() % static_cast<unsigned>(c)));
   check_problem(x, labels);
@@ -210,8 +210,8 @@ void check_dense_labels(Random& random, DType dtype, std::int64_t classes, std::
 }
 
 TEST(CrossEntropy, RowsOfEveryLayoutWithWeightsAndSmoothing) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kSoftmaxSeed);
+  Random random(kSoftmaxSeed);
   for (const DType dtype : {DType::f32, DType::f64})
     for (const std::int64_t classes : {3, 40, 300})
       for (const std::int64_t inner : {1, 5, 8, 150})

@@ -17,7 +17,7 @@ void topk(const KernelCall& call);
 namespace tapedeck::testing {
 namespace {
 
-constexpr unsigned kSeed = 5;
+constexpr unsigned kSortSeed = 5;
 
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
@@ -65,16 +65,16 @@ void expect_sorted(Random& random, DType dtype, std::int64_t n, bool descending)
 }
 
 TEST(SortKernel, ShortLinesOfEveryLength) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kSortSeed);
+  Random random(kSortSeed);
   for (std::int64_t n = 1; n < 300; n += n < 40 ? 1 : 23)
     for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8})
       for (const bool descending : {false, true}) expect_sorted(random, dtype, n, descending);
 }
 
 TEST(SortKernel, TheLeastAndTheLargest) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kSortSeed);
+  Random random(kSortSeed);
   for (const std::int64_t n : {1, 63, 64, 65, 1000, 5000})
     for (const std::int64_t k : {std::int64_t{1}, n / 2, n})
       for (const bool largest : {false, true}) {

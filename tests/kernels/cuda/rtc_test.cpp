@@ -48,7 +48,7 @@ Compiled compile(const RtcApi& api, const char* source, const std::string& archi
   return result;
 }
 
-class CudaRtc : public testing::Test {
+class CudaRtc : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;

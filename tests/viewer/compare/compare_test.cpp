@@ -24,29 +24,30 @@
 namespace tapedeck::viewer {
 namespace {
 
-constexpr int kWidth = 1200, kHeight = 700;
+constexpr int kCompareWidth = 1200, kCompareHeight = 700;
 
 std::vector<std::string> texts(Picture& picture) {
   std::vector<std::string> found;
-  const VectorPicture drawn = picture_vectors(picture, kWidth, kHeight);
+  const VectorPicture drawn = picture_vectors(picture, kCompareWidth, kCompareHeight);
   for (const VectorShape& shape : drawn.shapes())
     if (const auto* text = std::get_if<VectorText>(&shape)) found.push_back(text->text);
   return found;
 }
 
-std::int64_t count(Picture& picture, const std::string& text) {
+std::int64_t count_texts(Picture& picture, const std::string& text) {
   const std::vector<std::string> all = texts(picture);
   return std::count(all.begin(), all.end(), text);
 }
 
 QRgb rgb(Colour c) { return qRgb(c.r, c.g, c.b); }
 
-class Comparison : public testing::Test {
+class Comparison : public ::testing::Test {
  protected:
   std::string write(const char* name, int layers) { return folder.write(name, training_graph(layers)); }
   // The colours of large rectangles in one half of the picture.
   static std::set<QRgb> half(Picture& picture, int side) {
-    return colours_in(render_picture(picture, kWidth, kHeight).copy(side * kWidth / 2, 0, kWidth / 2, kHeight));
+    return colours_in(render_picture(picture, kCompareWidth, kCompareHeight)
+                          .copy(side * kCompareWidth / 2, 0, kCompareWidth / 2, kCompareHeight));
   }
 
   Folder folder;
@@ -55,17 +56,17 @@ class Comparison : public testing::Test {
 
 TEST_F(Comparison, IsColouredByModuleOrOpAsTheMemoryPlan) {
   ComparePicture picture(left, right);
-  EXPECT_EQ(count(picture, "saved"), 2);
-  EXPECT_EQ(count(picture, "layer3"), 0);
+  EXPECT_EQ(count_texts(picture, "saved"), 2);
+  EXPECT_EQ(count_texts(picture, "layer3"), 0);
   const ValueGroups groups(*left.captured, ColourBy::module);
   picture.set_look({ColourBy::module, TimeUnit::nodes});
-  EXPECT_EQ(count(picture, "saved"), 0);
+  EXPECT_EQ(count_texts(picture, "saved"), 0);
   for (int g = 0; g < groups.others(); ++g) {
-    EXPECT_EQ(count(picture, groups.name(g)), 2) << groups.name(g);
+    EXPECT_EQ(count_texts(picture, groups.name(g)), 2) << groups.name(g);
     for (const int side : {0, 1}) EXPECT_TRUE(half(picture, side).count(rgb(group_colour(g)))) << groups.name(g) << side;
   }
   picture.set_look({ColourBy::op, TimeUnit::nodes});
-  EXPECT_EQ(count(picture, "opaque"), 2);
+  EXPECT_EQ(count_texts(picture, "opaque"), 2);
 }
 
 // A module of both models has one colour, whatever other modules they have.
@@ -85,16 +86,16 @@ TEST_F(Comparison, AModuleHasTheSameColourInBothPlans) {
   EXPECT_GE(group_of(left, "layer2"), 0);
   EXPECT_EQ(group_of(left, "layer2"), group_of(other, "layer2"));
   EXPECT_NE(group_of(other, "stem"), group_of(other, "layer2"));
-  EXPECT_EQ(count(picture, "layer2"), 2);
-  EXPECT_EQ(count(picture, "stem"), 1);
+  EXPECT_EQ(count_texts(picture, "layer2"), 2);
+  EXPECT_EQ(count_texts(picture, "stem"), 1);
 }
 
 TEST_F(Comparison, HasTheAxisOfTime) {
   ComparePicture picture(left, right);
-  EXPECT_EQ(count(picture, "node"), 4);
+  EXPECT_EQ(count_texts(picture, "node"), 4);
   picture.set_look({ColourBy::role, TimeUnit::us});
-  EXPECT_EQ(count(picture, "node"), 0);
-  EXPECT_EQ(count(picture, "ms, estimated") + count(picture, "us, estimated"), 4);
+  EXPECT_EQ(count_texts(picture, "node"), 0);
+  EXPECT_EQ(count_texts(picture, "ms, estimated") + count_texts(picture, "us, estimated"), 4);
 }
 
 // Where one of the plans takes no time, microseconds could not be compared.
@@ -104,7 +105,7 @@ TEST_F(Comparison, CountsNodesWhereOnePlanTakesNoTime) {
                                                         "  return %a\n}\n"));
   ASSERT_EQ(still.model->time_axis(TimeUnit::us)->unit(), TimeUnit::nodes);
   ComparePicture picture(left, still, {ColourBy::role, TimeUnit::us});
-  EXPECT_EQ(count(picture, "node"), 4);
+  EXPECT_EQ(count_texts(picture, "node"), 4);
 }
 
 // The numbers of both plans are in the unit of the larger one.
@@ -120,7 +121,7 @@ TEST_F(Comparison, HasOneUnitOfBytes) {
 }
 
 TEST_F(Comparison, TheMenuOfTheWindowChangesTheLook) {
-  show_compare_window(left, right, Renderer::soft, {ColourBy::op, TimeUnit::us}, kWidth, kHeight);
+  show_compare_window(left, right, Renderer::soft, {ColourBy::op, TimeUnit::us}, kCompareWidth, kCompareHeight);
   QWidget* window = find_compare();
   ASSERT_NE(window, nullptr);
   const auto action = [&](const std::string& id) { return window->findChild<QAction*>(QString::fromStdString(id)); };
@@ -154,7 +155,7 @@ TEST_F(Comparison, TheMenuOfTheWindowChangesTheLook) {
 class CompareWindowTest : public Comparison {
  protected:
   void SetUp() override {
-    show_compare_window(left, right, Renderer::soft, {}, kWidth, 900);
+    show_compare_window(left, right, Renderer::soft, {}, kCompareWidth, 900);
     window = find_compare();
     ASSERT_NE(window, nullptr);
     ASSERT_TRUE(spin_until([&] { return is_compared(window); }));

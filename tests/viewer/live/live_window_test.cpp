@@ -16,7 +16,7 @@
 namespace tapedeck::viewer {
 namespace {
 
-class LiveUi : public testing::Test {
+class LiveUi : public ::testing::Test {
  protected:
   LiveUi() : folder(base.file("live")), main({Renderer::soft, "software", false, false}) {
     folder.add_texts();

@@ -167,7 +167,7 @@ TEST(MeasureTradeoff, EveryPointHoldsItsPeakAndIsComparedWithKeepingEverything) 
 }
 
 TEST(MeasureReplay, TakesTheValuesOfTheFileAndMakesThoseThatItLacks) {
-  const std::string path = testing::TempDir() + "measured_run_test.tape";
+  const std::string path = ::testing::TempDir() + "measured_run_test.tape";
   TapeFile file = tape_of(cnn());
   ASSERT_FALSE(file.state.empty());
   const std::string name = file.state.begin()->first;
@@ -248,7 +248,7 @@ TEST(ReplayTask, OnlyTheNewestRequestIsDelivered) {
 }
 
 TEST(ReplayTask, ReadsTheProfileOfAFile) {
-  const std::string path = testing::TempDir() + "measured_profile.tape";
+  const std::string path = ::testing::TempDir() + "measured_profile.tape";
   const auto model = planned_cnn(-1);
   TapeFile file = tape_of(cnn());
   ReplayTask task([] {});

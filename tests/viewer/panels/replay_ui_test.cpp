@@ -38,7 +38,7 @@ const TapeFile& cnn_file() {
 }
 
 // A window with it.
-class ReplayWindow : public testing::Test {
+class ReplayWindow : public ::testing::Test {
  protected:
   void SetUp() override {
     save_tape(path, cnn_file());

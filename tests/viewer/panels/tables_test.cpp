@@ -33,7 +33,7 @@
 namespace tapedeck::viewer {
 namespace {
 
-class TablesInTheWindow : public testing::Test {
+class TablesInTheWindow : public ::testing::Test {
  protected:
   void SetUp() override {
     window.resize(1600, 900);

@@ -17,7 +17,7 @@ namespace {
 
 Graph graph_of(const std::string& text) { return parse(text, "test"); }
 
-std::vector<std::string> names(const ValueGroups& groups) {
+std::vector<std::string> group_names(const ValueGroups& groups) {
   std::vector<std::string> all;
   for (int g = 0; g < groups.count(); ++g) all.push_back(groups.name(g));
   return all;
@@ -34,21 +34,21 @@ Graph graph_with_paths(const std::vector<std::string>& paths) {
 
 TEST(ValueGroups, TheFirstLevelsThatGiveSixModules) {
   const ValueGroups flat(graph_with_paths({"a", "b", "c.0", "c.1", "d", "e", "f"}), ColourBy::module);
-  EXPECT_EQ(names(flat), (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "others", "no module"}));
+  EXPECT_EQ(group_names(flat), (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "others", "no module"}));
   const ValueGroups deep(graph_with_paths({"net.a", "net.b", "net.c.0", "net.c.1", "net.d", "net.e", "net.f", ""}),
                          ColourBy::module);
-  EXPECT_EQ(names(deep),
+  EXPECT_EQ(group_names(deep),
             (std::vector<std::string>{"net.a", "net.b", "net.c", "net.d", "net.e", "net.f", "others", "no module"}));
   const ValueGroups few(graph_with_paths({"a", "b"}), ColourBy::module);
-  EXPECT_EQ(names(few), (std::vector<std::string>{"a", "b", "others", "no module"}));
+  EXPECT_EQ(group_names(few), (std::vector<std::string>{"a", "b", "others", "no module"}));
   const ValueGroups none(graph_with_paths({"", ""}), ColourBy::module);
-  EXPECT_EQ(names(none), (std::vector<std::string>{"others", "no module"}));
+  EXPECT_EQ(group_names(none), (std::vector<std::string>{"others", "no module"}));
 }
 
 TEST(ValueGroups, NoModuleHasMostOfTheBytesWhereALevelFurtherDividesIt) {
   std::vector<std::string> paths{"a", "b", "c", "d", "e"};
   for (int i = 0; i < 6; ++i) paths.push_back("net." + std::to_string(i));
-  EXPECT_EQ(names(ValueGroups(graph_with_paths(paths), ColourBy::module)),
+  EXPECT_EQ(group_names(ValueGroups(graph_with_paths(paths), ColourBy::module)),
             (std::vector<std::string>{"a", "b", "c", "d", "e", "net.0", "net.1", "net.2", "net.3", "net.4", "net.5", "others",
                                       "no module"}));
 }
@@ -59,7 +59,7 @@ TEST(ValueGroups, AnUpdateBelongsToTheModuleOfItsParameter) {
       "  %u: f32[8] = add(%net.fc.weight, %a) [phase=update, path=\"net.fc.weight\"]\n  return %a\n"
       "  update %net.fc.weight = %u\n}\n");
   const ValueGroups groups(graph, ColourBy::module);
-  EXPECT_EQ(names(groups), (std::vector<std::string>{"net.fc", "others", "no module"}));
+  EXPECT_EQ(group_names(groups), (std::vector<std::string>{"net.fc", "others", "no module"}));
   EXPECT_EQ(groups.of_node(graph, 1), 0);
   EXPECT_EQ(groups.of_value(graph, 1), 0);
 }
@@ -69,7 +69,7 @@ TEST(ValueGroups, NumberedNeighboursAreJoinedWhereThereAreTooMany) {
   for (int i = 0; i < 25; ++i) paths.push_back("block." + std::to_string(i) + ".attn");
   paths.push_back("head");
   const ValueGroups groups(graph_with_paths(paths), ColourBy::module);
-  EXPECT_EQ(names(groups),
+  EXPECT_EQ(group_names(groups),
             (std::vector<std::string>{"token", "block.0-2", "block.3-5", "block.6-8", "block.9-11", "block.12-14",
                                       "block.15-17", "block.18-20", "block.21-23", "block.24", "head", "others", "no module"}));
 }

@@ -100,7 +100,7 @@ TEST(NewFile, HasTheLineOfTheTool) {
 
 // ---- the page ----
 
-class Start : public testing::Test {
+class Start : public ::testing::Test {
  protected:
   Start() {
     page.resize(1000, 700);

@@ -21,7 +21,7 @@ const Colours& table(int theme) { return colours_of(static_cast<Theme>(theme)); 
 
 // A linear-light colour as a person without green cones (deuteranopia) or without red cones (protanopia) sees it, by the
 // matrices of Vienot 1999.
-std::array<double, 3> seen(Colour c, int kind) {
+std::array<double, 3> seen_colour(Colour c, int kind) {
   const auto linear = [](int x) { return std::pow(x / 255.0, 2.2); };
   const double r = linear(c.r), g = linear(c.g), b = linear(c.b);
   std::array<double, 3> out{r, g, b};
@@ -47,7 +47,7 @@ TEST(Colours, RolesStayApartForTheColourBlindInEveryTheme) {
     for (int kind = 0; kind < 3; ++kind)
       for (int i = 0; i < kRoleClassCount; ++i)
         for (int j = 0; j < i; ++j) {
-          const auto a = seen(table(theme).roles[i], kind), b = seen(table(theme).roles[j], kind);
+          const auto a = seen_colour(table(theme).roles[i], kind), b = seen_colour(table(theme).roles[j], kind);
           const double distance = std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
           EXPECT_GT(distance, 30) << named(theme) << ": " << role_class_name(static_cast<RoleClass>(i)) << " and "
                                   << role_class_name(static_cast<RoleClass>(j)) << ", sight " << kind;
@@ -62,7 +62,7 @@ TEST(Colours, GroupsStayApartForTheColourBlindInEveryTheme) {
     for (int kind = 0; kind < 3; ++kind)
       for (std::size_t i = 0; i < all.size(); ++i)
         for (std::size_t j = 0; j < i; ++j) {
-          const auto a = seen(all[i], kind), b = seen(all[j], kind);
+          const auto a = seen_colour(all[i], kind), b = seen_colour(all[j], kind);
           EXPECT_GT(std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]), 45)
               << named(theme) << ": " << html_colour(all[i]) << " and " << html_colour(all[j]) << ", sight " << kind;
         }

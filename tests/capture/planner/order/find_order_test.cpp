@@ -100,7 +100,7 @@ struct RandomDag {
   std::unordered_map<std::uint32_t, std::int64_t> least_;
 };
 
-std::int64_t peak_of(const NodeOrder& order, const Graph& graph) {
+std::int64_t peak_in_order(const NodeOrder& order, const Graph& graph) {
   Graph in_order = order.nodes.empty() ? graph : reorder(graph, order.nodes);
   verify(in_order);
   const Facts facts = collect_facts(in_order);
@@ -116,7 +116,7 @@ TEST(Order, EqualsBruteForceOnGraphsOf18Nodes) {
     const NodeOrder found = find_order(facts, graph, own_sources(graph));
     ASSERT_EQ(found.live_peak, dag.least_peak()) << "seed " << seed << "\n" << dag.text;
     EXPECT_TRUE(found.optimal) << "seed " << seed;
-    EXPECT_EQ(peak_of(found, graph), found.live_peak) << "seed " << seed;
+    EXPECT_EQ(peak_in_order(found, graph), found.live_peak) << "seed " << seed;
     better += !found.nodes.empty();
   }
   EXPECT_GT(better, 60) << "graphs whose recorded order is best show nothing";
@@ -176,14 +176,14 @@ TEST(Order, PeaksAreExactAndNeverAboveAListSchedule) {
       OrderOptions options;
       options.work = work;
       const NodeOrder found = find_order(facts, graph, source, options);
-      EXPECT_EQ(peak_of(found, graph), found.live_peak) << "seed " << seed << ", work " << work;
+      EXPECT_EQ(peak_in_order(found, graph), found.live_peak) << "seed " << seed << ", work " << work;
       for (const NodeOrder& list : lists)
         EXPECT_LE(found.live_peak, list.live_peak) << list.name << ", seed " << seed << ", work " << work;
       const NodeOrder again = find_order(facts, graph, source, options);
       EXPECT_EQ(found.nodes, again.nodes) << "seed " << seed;
       moved += !found.nodes.empty();
     }
-    for (const NodeOrder& list : lists) EXPECT_EQ(peak_of(list, graph), list.live_peak) << list.name << ", seed " << seed;
+    for (const NodeOrder& list : lists) EXPECT_EQ(peak_in_order(list, graph), list.live_peak) << list.name << ", seed " << seed;
   }
   EXPECT_GT(moved, 150);
 }
@@ -202,7 +202,7 @@ TEST(Order, LargeGraphsGetFarBelowTheListSchedules) {
     const Graph graph = parse(text + "  return %v399\n}\n", "random");
     const Facts facts = collect_facts(graph);
     const NodeOrder found = find_order(facts, graph, own_sources(graph));
-    EXPECT_EQ(peak_of(found, graph), found.live_peak);
+    EXPECT_EQ(peak_in_order(found, graph), found.live_peak);
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const NodeOrder& list : find_list_orders(facts, graph, own_sources(graph))) least = std::min(least, list.live_peak);
     EXPECT_LT(static_cast<double>(found.live_peak), 0.8 * static_cast<double>(least)) << "seed " << seed;

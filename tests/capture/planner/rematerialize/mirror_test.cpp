@@ -8,7 +8,7 @@
 namespace tapedeck {
 namespace {
 
-std::vector<std::string> mirrored(const Graph& graph) {
+std::vector<std::string> decided(const Graph& graph) {
   const test::Chosen c(graph, "mirror");
   std::vector<std::string> names;
   for (const Decision& d : c.choices.decisions) names.push_back(d.value);
@@ -39,11 +39,11 @@ Graph all_kinds(const std::string& note_of_matmul, const std::string& note_of_dr
 }
 
 TEST(Mirror, RandomOnesProductsJoinsAndLossesAreKept) {
-  EXPECT_EQ(mirrored(all_kinds("", "")), (std::vector<std::string>{"cheap", "half"}));
+  EXPECT_EQ(decided(all_kinds("", "")), (std::vector<std::string>{"cheap", "half"}));
 }
 
 TEST(Mirror, ACheckpointRegionAsksForMoreButNotForRandomOnes) {
-  EXPECT_EQ(mirrored(all_kinds("[region=0]", "[region=0]")), (std::vector<std::string>{"cheap", "half", "product"}));
+  EXPECT_EQ(decided(all_kinds("[region=0]", "[region=0]")), (std::vector<std::string>{"cheap", "half", "product"}));
 }
 
 TEST(Mirror, EveryMirroredValueRunsOnceMore) {
@@ -69,7 +69,7 @@ TEST(Mirror, WhatNoLaterPhaseReadsIsLeftAlone) {
     return %c
   })",
                             "inference");
-  EXPECT_EQ(mirrored(graph), std::vector<std::string>());
+  EXPECT_EQ(decided(graph), std::vector<std::string>());
 }
 
 }  // namespace

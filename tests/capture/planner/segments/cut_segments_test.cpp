@@ -23,7 +23,7 @@
 namespace tapedeck {
 namespace {
 
-std::string joined(const std::vector<std::string>& lines) {
+std::string joined_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
   return text;
@@ -55,8 +55,8 @@ PlanOptions for_threads(int threads) {
 }
 
 // Checks the promises of a plan's segments, node by node.
-void expect_sound(const Plan& plan, unsigned seed) {
-  ASSERT_EQ(joined(check_plan(plan)), "") << print(plan.graph);
+void expect_sound_cut(const Plan& plan, unsigned seed) {
+  ASSERT_EQ(joined_lines(check_plan(plan)), "") << print(plan.graph);
   for (unsigned order = 0; order < 3; ++order) ASSERT_EQ(test::ByteSimulation(plan).run(seed + order), "") << print(plan.graph);
   double cost = 0;
   std::size_t nodes = 0;
@@ -96,8 +96,8 @@ TEST_P(RandomSegments, AreSoundForAnyThreads) {
     options.split_phases = seed % 5 == 0;
     if (seed % 3 == 0) options.budget_percent = 80;
     const Plan plan = make_plan(graph, options);
-    ASSERT_NO_FATAL_FAILURE(expect_sound(plan, seed)) << "threads " << threads << "\n" << print(graph);
-    EXPECT_EQ(joined(check_clones(plan)), "");
+    ASSERT_NO_FATAL_FAILURE(expect_sound_cut(plan, seed)) << "threads " << threads << "\n" << print(graph);
+    EXPECT_EQ(joined_lines(check_clones(plan)), "");
     expect_possible(plan);
     EXPECT_EQ(plan.threads, threads);
     const SegmentRule& r = plan.segment_rule;
@@ -129,7 +129,7 @@ TEST_P(RandomSegments, KeepBudgetsHardAndMonotone) {
     options.segment_us = 12;
     options.budget_percent = percent;
     const Plan plan = make_plan(graph, options);
-    ASSERT_NO_FATAL_FAILURE(expect_sound(plan, GetParam()));
+    ASSERT_NO_FATAL_FAILURE(expect_sound_cut(plan, GetParam()));
     EXPECT_EQ(plan.feasible, plan.peak_bytes <= plan.budget_bytes);
     EXPECT_TRUE(plan.feasible || !fitted) << "a larger budget became infeasible";
     fitted = plan.feasible;
@@ -158,7 +158,7 @@ TEST(Segments, DispatchIsAFiftiethOfTheTimeOrLess) {
       EXPECT_DOUBLE_EQ(r.least_us, 7.5);
       EXPECT_LE(static_cast<double>(plan.segments.size()) * r.dispatch_us, 0.02 * r.serial_us) << plan.segments.size();
       EXPECT_LE(r.makespan_us, r.serial_us * 1.02);
-      expect_sound(plan, 1);
+      expect_sound_cut(plan, 1);
     }
   }
 }
@@ -173,8 +173,8 @@ TEST(Segments, BranchesRecordedStepByStepRunSideBySide) {
   EXPECT_EQ(two.segment_rule.placement, "apart") << "placed tightly, every branch waits for the bytes of the one before";
   EXPECT_GT(two.segment_rule.tight_makespan_us, 0.9 * two.segment_rule.serial_us);
   EXPECT_LE(static_cast<double>(two.peak_bytes), 1.15 * static_cast<double>(one.peak_bytes));
-  expect_sound(two, 1);
-  expect_sound(four, 1);
+  expect_sound_cut(two, 1);
+  expect_sound_cut(four, 1);
 }
 
 TEST(Segments, BranchesRecordedOneAfterTheOtherRunSideBySide) {
@@ -182,7 +182,7 @@ TEST(Segments, BranchesRecordedOneAfterTheOtherRunSideBySide) {
   options.parallel_peak = 2;
   const Plan plan = make_plan(branches(4, 12, false, 40), options);
   EXPECT_LE(plan.segment_rule.makespan_us, 0.6 * plan.segment_rule.serial_us);
-  expect_sound(plan, 1);
+  expect_sound_cut(plan, 1);
 }
 
 // Bytes matter more than time: the placement for threads stays within the allowance and within the budget.
@@ -201,7 +201,7 @@ TEST(Segments, TheAllowanceAndTheBudgetBindThePlacement) {
   const Plan under_budget = make_plan(graph, options);
   EXPECT_LE(under_budget.peak_bytes, options.budget);
   EXPECT_TRUE(under_budget.feasible);
-  expect_sound(under_budget, 1);
+  expect_sound_cut(under_budget, 1);
 }
 
 TEST(Segments, AChainIsOneThreadsWalk) {
@@ -286,7 +286,7 @@ TEST(Segments, NobodyWaitsForConstants) {
     options.segment_us = segment_us;
     options.parallel_peak = 4;
     const Plan plan = make_plan(graph, options);
-    expect_sound(plan, 1);
+    expect_sound_cut(plan, 1);
     for (NodeId n = 0; n < plan.graph.node_count(); ++n)
       EXPECT_TRUE(!plan.graph.literal(plan.graph.nodes[n]) || plan.workspace[n].bytes == 0);
     for (const Segment& s : plan.segments)
@@ -311,7 +311,7 @@ TEST(Segments, T58_StaticSchedule) {
   options.segment_us = 0;
   options.parallel_peak = 4;  // so that exp need not be computed in the bytes that log reads
   const Plan plan = make_plan(graph, options);
-  expect_sound(plan, 1);
+  expect_sound_cut(plan, 1);
   ASSERT_EQ(plan.segments.size(), 6u);
   const auto& from_log = plan.segments[3].successors;
   EXPECT_EQ(std::count(from_log.begin(), from_log.end(), 4), 0) << "log and exp are free to run side by side";
@@ -396,11 +396,11 @@ TEST(Segments, TheCheckerFindsBytesSharedBySideBySideBranches) {
   PlanOptions options = for_threads(2);
   options.parallel_peak = 3;
   Plan plan = make_plan(branches(2, 10, false, 40), options);
-  ASSERT_EQ(joined(check_plan(plan)), "");
+  ASSERT_EQ(joined_lines(check_plan(plan)), "");
   const ValueId a = testing::value_named(plan.graph, "b0_2"), b = testing::value_named(plan.graph, "b1_2");
   ASSERT_NE(plan.values[a].offset, plan.values[b].offset);
   plan.values[b].offset = plan.values[a].offset;
-  EXPECT_NE(joined(check_plan(plan)).find("share bytes"), std::string::npos) << joined(check_plan(plan));
+  EXPECT_NE(joined_lines(check_plan(plan)).find("share bytes"), std::string::npos) << joined_lines(check_plan(plan));
 }
 
 // Segments whose nodes interleave. Inside a segment nodes run in order; between two segments only edges set an order.
@@ -410,7 +410,7 @@ TEST(Segments, TheCheckerKnowsSegmentsThatSkipNodes) {
   for (const Segment& s : plan.segments) skips |= s.nodes.back() - s.nodes.front() + 1 > static_cast<NodeId>(s.nodes.size());
   EXPECT_TRUE(skips);
   for (Segment& s : plan.segments) s.successors.clear(), s.n_predecessors = 0;
-  EXPECT_NE(joined(check_plan(plan)).find("may run before"), std::string::npos);
+  EXPECT_NE(joined_lines(check_plan(plan)).find("may run before"), std::string::npos);
 }
 
 TEST(Segments, FormerFilesHoldRunsOfNodes) {

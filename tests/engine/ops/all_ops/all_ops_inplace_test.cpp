@@ -7,7 +7,7 @@
 namespace tapedeck::testing {
 namespace {
 
-constexpr DType kReals[] = {DType::f32, DType::f64};
+constexpr DType kBothReals[] = {DType::f32, DType::f64};
 
 bool fits(const InplacePair& pair, const std::vector<Tensor>& operands, const std::vector<Tensor>& results) {
   return pair.input < static_cast<int>(operands.size()) && pair.output < static_cast<int>(results.size()) &&
@@ -61,7 +61,7 @@ void expect_every_pair(const Example& e, DType real) {
 
 TEST(AllOpsInPlace, EveryPairOfTheKernel) {
   for_every_example([](const Example& e) {
-    for (DType real : kReals) expect_every_pair(e, real);
+    for (DType real : kBothReals) expect_every_pair(e, real);
   });
 }
 
@@ -90,7 +90,7 @@ TEST(AllOpsInPlace, OneTensorAsEveryOperand) {
 TEST(AllOpsInPlace, TheEngineWritesTargetsOfEveryLayout) {
   for_every_example([](const Example& e) {
     if (e.op->inplace.empty()) return;
-    for (DType real : kReals)
+    for (DType real : kBothReals)
       for (int layout = -1; layout < static_cast<int>(std::size(kLayouts)); ++layout) {
         std::vector<Tensor> operands = make_operands(e, real, 4);
         const std::vector<Tensor> fresh = run(e, operands);

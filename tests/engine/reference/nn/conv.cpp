@@ -9,7 +9,7 @@ namespace {
 
 using Index = std::vector<std::int64_t>;
 
-std::int64_t number(const Ints& list, int i) { return list.size == 1 ? list[0] : list[i]; }
+std::int64_t number_of(const Ints& list, int i) { return list.size == 1 ? list[0] : list[i]; }
 
 // Calls f(index in x, index in w, index in y) for every product of the convolution. The indices are flat.
 template <class Attrs, class F>
@@ -25,7 +25,8 @@ void for_products(const Shape& x, const Shape& w, const Shape& y, const Attrs& a
       bool inside = true;
       for (int d = 2; d < x.rank; ++d) {
         const auto u = static_cast<std::size_t>(d);
-        from[u] = result[u] * number(a.stride, d - 2) + weights[j][u] * number(a.dilation, d - 2) - number(a.padding, d - 2);
+        from[u] =
+            result[u] * number_of(a.stride, d - 2) + weights[j][u] * number_of(a.dilation, d - 2) - number_of(a.padding, d - 2);
         inside = inside && from[u] >= 0 && from[u] < x[d];
       }
       if (inside) f(static_cast<std::size_t>(index_of(from, x)), j, static_cast<std::size_t>(i));
@@ -33,7 +34,7 @@ void for_products(const Shape& x, const Shape& w, const Shape& y, const Attrs& a
   }
 }
 
-std::vector<Array> forward(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+std::vector<Array> conv_forward(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   Array y = blank(out[0]);
   for_products(x[0].type.shape, x[1].type.shape, y.type.shape, attributes_of<ConvAttrs>(e),
                [&](std::size_t i, std::size_t j, std::size_t k) { y.v[k] += x[0].v[i] * x[1].v[j]; });
@@ -57,7 +58,7 @@ std::vector<Array> weight_grad(const Example& e, const std::vector<Array>& x, co
 // Tolerance of f32 relative to 1, because some hundred products of up to 4 may cancel.
 constexpr double kTolerance = 1e-4;
 
-const AddReference conv2d_reference("conv2d", forward, kTolerance), conv3d_reference("conv3d", forward, kTolerance);
+const AddReference conv2d_reference("conv2d", conv_forward, kTolerance), conv3d_reference("conv3d", conv_forward, kTolerance);
 const AddReference input2d("conv2d_input_grad", input_grad, kTolerance), input3d("conv3d_input_grad", input_grad, kTolerance);
 const AddReference weight2d("conv2d_weight_grad", weight_grad, kTolerance),
     weight3d("conv3d_weight_grad", weight_grad, kTolerance);

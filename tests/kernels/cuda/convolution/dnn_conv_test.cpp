@@ -42,12 +42,12 @@ class DnnConvolutionTest : public ::testing::Test {
   std::unique_ptr<cuda::DnnConvolutions> convolutions_ = std::make_unique<cuda::DnnConvolutions>();
 };
 
-struct ConvCase {
+struct DnnConvCase {
   Sizes x, w;
   ConvAttrs attrs;
 };
 
-cuda::DnnConvolution problem_of(const ConvCase& c, ConvPass pass) {
+cuda::DnnConvolution problem_of(const DnnConvCase& c, ConvPass pass) {
   cuda::DnnConvolution p;
   p.pass = pass;
   p.dims = static_cast<int>(c.x.size()) - 2;
@@ -56,14 +56,14 @@ cuda::DnnConvolution problem_of(const ConvCase& c, ConvPass pass) {
   return p;
 }
 
-const ConvCase kSmall = {{2, 3, 5, 6}, {4, 3, 3, 3}, {{1}, {1}, {1}, 1}};
+const DnnConvCase kSmall = {{2, 3, 5, 6}, {4, 3, 3, 3}, {{1}, {1}, {1}, 1}};
 
 // x, w and y of a case, and memory of a workspace.
 struct Operands {
   Array x, w, y;
   std::vector<std::uint64_t> workspace = std::vector<std::uint64_t>(1024);
 
-  explicit Operands(const ConvCase& c) {
+  explicit Operands(const DnnConvCase& c) {
     Random random(9);
     const cuda::DnnConvolution p = problem_of(c, ConvPass::forward);
     Sizes sizes = {c.x[0], c.w[0]};
@@ -77,7 +77,7 @@ struct Operands {
 };
 
 // The result of the pass by the CPU kernel.
-Array by_cpu(const ConvCase& c, ConvPass pass, const Operands& o) {
+Array computed_by_cpu(const DnnConvCase& c, ConvPass pass, const Operands& o) {
   const bool flat = c.x.size() == 4;
   ConvInputGradAttrs input{c.attrs.stride, c.attrs.padding, c.attrs.dilation, c.attrs.groups, {}};
   ConvWeightGradAttrs weight{c.attrs.stride, c.attrs.padding, c.attrs.dilation, c.attrs.groups, {}};
@@ -96,16 +96,16 @@ Array by_cpu(const ConvCase& c, ConvPass pass, const Operands& o) {
 // The fake computes from the descriptors alone, with the same CPU kernels, so that the bits must be equal.
 TEST_F(DnnConvolutionTest, DescribesEveryPass) {
   fake_.engines = {{{}, {}, 64}};
-  const ConvCase cases[] = {
+  const DnnConvCase cases[] = {
       kSmall,
       {{2, 4, 6, 9}, {6, 2, 3, 3}, {{2}, {1, 0, 0, 2}, {1, 2}, 2}},
       {{1, 2, 7, 9}, {3, 2, 3, 2}, {{2, 3}, {1, 0}, {1}, 1}},
       {{1, 4, 5, 4, 6}, {2, 2, 2, 3, 2}, {{2, 1, 2}, {0, 1, 1, 1, 1, 0}, {2, 1, 1}, 2}},
   };
-  for (const ConvCase& c : cases)
+  for (const DnnConvCase& c : cases)
     for (const ConvPass pass : {ConvPass::forward, ConvPass::input_grad, ConvPass::weight_grad}) {
       Operands o(c);
-      const Array expected = by_cpu(c, pass, o);
+      const Array expected = computed_by_cpu(c, pass, o);
       EXPECT_EQ(convolutions().workspace(problem_of(c, pass)), 64);
       ASSERT_TRUE(convolutions().run(problem_of(c, pass), o.call())) << convolutions().last_failure();
       const Array& result = pass == ConvPass::forward ? o.y : pass == ConvPass::input_grad ? o.x : o.w;
@@ -118,7 +118,7 @@ TEST_F(DnnConvolutionTest, DescribesEveryPass) {
 TEST_F(DnnConvolutionTest, TakesImagesWithGaps) {
   fake_.engines = {{}};
   Operands o(kSmall);
-  const Array expected = by_cpu(kSmall, ConvPass::forward, o);
+  const Array expected = computed_by_cpu(kSmall, ConvPass::forward, o);
   Array x = make_array(DType::f32, {2, 110});
   for (std::int64_t i = 0; i < o.x.numel(); ++i) x.set(i / 90 * 110 + i % 90, o.x.get(i));
   cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);

@@ -16,7 +16,7 @@ namespace {
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
 
-constexpr unsigned kSeed = 45;
+constexpr unsigned kCrossEntropySeed = 45;
 
 struct Case {
   Random& random;
@@ -41,7 +41,7 @@ Array random_labels(const Case& c) {
   return labels;
 }
 
-void check(const Case& c) {
+void check_cross_entropy(const Case& c) {
   SCOPED_TRACE(::testing::Message() << dtype_name(c.dtype) << " " << c.reduction << " classes " << c.scores[1]);
   const CrossEntropyAttrs attrs{c.smoothing, 1, c.reduction};
   const NllAttrs nll{1, c.reduction};
@@ -66,36 +66,37 @@ void check(const Case& c) {
 }
 
 TEST(CudaCrossEntropy, EveryTypeAndReduction) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kCrossEntropySeed);
+  Random random(kCrossEntropySeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
     for (const char* reduction : {"none", "mean", "sum"}) {
-      check({random, dtype, DType::i32, {5, 10}, reduction});
-      check({random, dtype, DType::i64, {2, 3, 5}, reduction, 0.1, true});
-      check({random, dtype, DType::i64, {3, 33}, reduction, 0.2, false});
+      check_cross_entropy({random, dtype, DType::i32, {5, 10}, reduction});
+      check_cross_entropy({random, dtype, DType::i64, {2, 3, 5}, reduction, 0.1, true});
+      check_cross_entropy({random, dtype, DType::i64, {3, 33}, reduction, 0.2, false});
     }
 }
 
 TEST(CudaCrossEntropy, EverySize) {
-  Random random(kSeed);
-  check({random, DType::f32, DType::i64, {2, 1025}, "mean", 0.1, true});
-  check({random, DType::f32, DType::i32, {3, 1000}, "sum"});
+  Random random(kCrossEntropySeed);
+  check_cross_entropy({random, DType::f32, DType::i64, {2, 1025}, "mean", 0.1, true});
+  check_cross_entropy({random, DType::f32, DType::i32, {3, 1000}, "sum"});
   // A thread for each row, and more rows than one piece of a fold.
-  check({random, DType::f64, DType::i32, {4, 2, 33, 33}, "mean", 0.1, true});
-  check({random, DType::f32, DType::i32, {1, 3000}, "mean", 0.1, true});  // the weights of the classes are summed in pieces
-  check({random, DType::f32, DType::i32, {0, 3}, "sum"});
-  check({random, DType::f32, DType::i32, {0, 3}, "mean"});
+  check_cross_entropy({random, DType::f64, DType::i32, {4, 2, 33, 33}, "mean", 0.1, true});
+  check_cross_entropy(
+      {random, DType::f32, DType::i32, {1, 3000}, "mean", 0.1, true});  // the weights of the classes are summed in pieces
+  check_cross_entropy({random, DType::f32, DType::i32, {0, 3}, "sum"});
+  check_cross_entropy({random, DType::f32, DType::i32, {0, 3}, "mean"});
 }
 
 // Rows that begin at any distance from an aligned address.
 TEST(CudaCrossEntropy, RowsByPacks) {
-  Random random(kSeed);
+  Random random(kCrossEntropySeed);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
     for (const std::int64_t n : {32, 130, 2051}) {
-      check({random, dtype, DType::i64, {5, n}, "mean", 0, true});
-      check({random, dtype, DType::i32, {9, n}, "none"});
+      check_cross_entropy({random, dtype, DType::i64, {5, n}, "mean", 0, true});
+      check_cross_entropy({random, dtype, DType::i32, {9, n}, "none"});
     }
-  check({random, DType::f32, DType::i32, {2, 60001}, "sum"});
+  check_cross_entropy({random, DType::f32, DType::i32, {2, 60001}, "sum"});
 }
 
 TEST(CudaCrossEntropy, IgnoresAllRows) {
@@ -121,7 +122,7 @@ TEST(CudaCrossEntropy, ReportsLabelsOutOfRange) {
 }
 
 TEST(CudaCrossEntropy, GradientMayOverwriteTheScores) {
-  Random random(kSeed);
+  Random random(kCrossEntropySeed);
   for (const std::int64_t n : {40, 1300}) {
     const CrossEntropyAttrs attrs{0.1, -100, "sum"};
     const Array x = random_numbers(random, DType::f32, {3, n}), labels = array_of(DType::i32, {3}, {1, 39, 7}),

@@ -16,15 +16,15 @@ namespace {
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
 
-constexpr unsigned kSeed = 47;
+constexpr unsigned kElementwiseLossSeed = 47;
 
 struct KernelPair {
   Kernel emulated, cpu;
 };
 
 TEST(CudaElementwiseLosses, EqualTheCpu) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kElementwiseLossSeed);
+  Random random(kElementwiseLossSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
     for (const Sizes& sizes : {Sizes{7, 33}, Sizes{4, 64}, Sizes{0, 3}}) {
       SCOPED_TRACE(dtype_name(dtype));

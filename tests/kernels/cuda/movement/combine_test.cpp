@@ -88,7 +88,7 @@ void check(const Op& op, const std::vector<Array>& inputs, const Array& result, 
     expect_same_in_place(op.emulated, op.on_cpu, inputs, 0, attrs, {room, kPlenty});
 }
 
-const std::vector<DType> kNumbers = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
+const std::vector<DType> kCombineNumbers = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 const std::vector<DType> kFloats = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
 TEST(CudaMovement, AddsUpTheRowsOfEqualIds) {
@@ -116,7 +116,7 @@ TEST(CudaMovement, AddsUpManyIdsInOrder) {
 
 TEST(CudaMovement, AddsSlices) {
   Random random(3);
-  for (const DType dtype : kNumbers)
+  for (const DType dtype : kCombineNumbers)
     for (int axis = 0; axis < 3; ++axis)
       for (const std::int64_t m : {0, 1, 40}) {
         const Sizes sizes = {3, 4, 20};
@@ -135,13 +135,13 @@ struct Lines {
   Sizes sizes;
 };
 
-const std::vector<Lines> kLines = {{0, {9, 4, 4}}, {1, {2, 19, 3}}, {2, {3, 5, 1}}, {1, {3, 0, 4}}, {2, {3, 5, 12}}};
+const std::vector<Lines> kCombineLines = {{0, {9, 4, 4}}, {1, {2, 19, 3}}, {2, {3, 5, 1}}, {1, {3, 0, 4}}, {2, {3, 5, 12}}};
 
 TEST(CudaMovement, Scatters) {
   Random random(4);
   for (const DType dtype : kAllTypes)
     for (const DType ids : {DType::i32, DType::i64})
-      for (const auto& [axis, sizes] : kLines) {
+      for (const auto& [axis, sizes] : kCombineLines) {
         const Array x = random_bits(random, dtype, {3, 5, 4});
         const std::int64_t n = x.view.sizes[axis];
         const AxisAttrs attrs{axis};
@@ -155,8 +155,8 @@ TEST(CudaMovement, Scatters) {
 
 TEST(CudaMovement, ScattersSumsAndOtherReductions) {
   Random random(5);
-  for (const DType dtype : kNumbers)
-    for (const auto& [axis, sizes] : kLines) {
+  for (const DType dtype : kCombineNumbers)
+    for (const auto& [axis, sizes] : kCombineLines) {
       const Array x = numbers(random, dtype, {3, 5, 4});
       const std::int64_t n = x.view.sizes[axis];
       const std::vector<Array> inputs = {x, random_indices(random, DType::i64, sizes, -n, n), numbers(random, dtype, sizes)};
@@ -171,7 +171,7 @@ TEST(CudaMovement, ScattersSumsAndOtherReductions) {
 
 TEST(CudaMovement, ScattersTuples) {
   Random random(6);
-  for (const DType dtype : kNumbers)
+  for (const DType dtype : kCombineNumbers)
     for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
       const auto tuples = [&](const Sizes& x, const Sizes& indices, const Sizes& src, std::int64_t batch) {
         const ScatterNdAttrs attrs{reduction, batch};

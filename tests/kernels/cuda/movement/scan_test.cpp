@@ -18,20 +18,20 @@ namespace {
 namespace device = kernels::emulated;
 namespace cpu = kernels::cpu;
 
-const std::vector<DType> kNumbers = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
+const std::vector<DType> kScanNumbers = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
 
 struct Line {
   Sizes sizes;
   std::int64_t axis;
 };
 
-const std::vector<Line> kLines = {{{7}, 0},         {{3, 5, 2}, 1}, {{3, 70}, 0}, {{4, 150}, 1},
-                                  {{2, 130, 3}, 1}, {{0}, 0},       {{3, 0}, 0}};
+const std::vector<Line> kScanLines = {{{7}, 0},         {{3, 5, 2}, 1}, {{3, 70}, 0}, {{4, 150}, 1},
+                                      {{2, 130, 3}, 1}, {{0}, 0},       {{3, 0}, 0}};
 
 TEST(CudaScan, AddsUpAndMultiplies) {
   Random random(1);
-  for (const DType dtype : kNumbers)
-    for (const auto& [sizes, axis] : kLines)
+  for (const DType dtype : kScanNumbers)
+    for (const auto& [sizes, axis] : kScanLines)
       for (const bool exclusive : {false, true})
         for (const bool reverse : {false, true}) {
           const ScanAttrs attrs{axis, exclusive, reverse};
@@ -44,8 +44,8 @@ TEST(CudaScan, AddsUpAndMultiplies) {
 
 TEST(CudaScan, KeepsTheExtremes) {
   Random random(2);
-  for (const DType dtype : kNumbers)
-    for (const auto& [sizes, axis] : kLines) {
+  for (const DType dtype : kScanNumbers)
+    for (const auto& [sizes, axis] : kScanLines) {
       const AxisAttrs attrs{axis};
       Array x = random_array(random, DType::i32, sizes, 0, 9);
       Array y = make_array(dtype, sizes);
@@ -60,7 +60,7 @@ TEST(CudaScan, KeepsTheExtremes) {
 TEST(CudaScan, RunsRecurrences) {
   Random random(3);
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const auto& [sizes, axis] : kLines)
+    for (const auto& [sizes, axis] : kScanLines)
       for (const bool reverse : {false, true}) {
         const LinearScanAttrs attrs{axis, reverse};
         const Array a = random_array(random, dtype, sizes), b = random_array(random, dtype, sizes);

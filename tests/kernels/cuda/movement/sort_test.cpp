@@ -38,7 +38,7 @@ Sizes with_axis(Sizes sizes, int axis, std::int64_t n) {
   return sizes;
 }
 
-std::int64_t room_of(std::int64_t (*rule)(const KernelCall& call), const Array& x, const void* attrs) {
+std::int64_t workspace_of(std::int64_t (*rule)(const KernelCall& call), const Array& x, const void* attrs) {
   KernelCall call;
   call.inputs = &x.view;
   call.attrs = attrs;
@@ -50,16 +50,17 @@ void check_sort(const Array& x, int axis, bool descending) {
   const Sizes sizes(x.view.sizes, x.view.sizes + x.view.rank);
   const Array values = make_array(x.view.dtype, sizes), indices = make_array(DType::i64, sizes);
   const std::int64_t on_cpu = 32 * x.view.sizes[axis] * 16;
-  expect_same(&device::sort, &cpu::sort, {x}, {values, indices}, &attrs, {room_of(&device::sort_workspace, x, &attrs), on_cpu});
+  expect_same(&device::sort, &cpu::sort, {x}, {values, indices}, &attrs,
+              {workspace_of(&device::sort_workspace, x, &attrs), on_cpu});
   expect_same(&device::argsort, &cpu::argsort, {x}, {indices}, &attrs,
-              {room_of(&device::argsort_workspace, x, &attrs), on_cpu});
+              {workspace_of(&device::argsort_workspace, x, &attrs), on_cpu});
 }
 
 void check_topk(const Array& x, const TopkAttrs& attrs) {
   const auto axis = static_cast<int>(attrs.axis);
   const Sizes sizes = with_axis(Sizes(x.view.sizes, x.view.sizes + x.view.rank), axis, attrs.k);
   expect_same(&device::topk, &cpu::topk, {x}, {make_array(x.view.dtype, sizes), make_array(DType::i64, sizes)}, &attrs,
-              {room_of(&device::topk_workspace, x, &attrs), 32 * x.view.sizes[axis] * 16});
+              {workspace_of(&device::topk_workspace, x, &attrs), 32 * x.view.sizes[axis] * 16});
 }
 
 TEST(CudaSort, SortsAlongEveryAxis) {

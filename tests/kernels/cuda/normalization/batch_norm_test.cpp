@@ -16,7 +16,7 @@ namespace {
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
 
-constexpr unsigned kSeed = 44;
+constexpr unsigned kBatchNormSeed = 44;
 
 struct Batch {
   Random& random;
@@ -36,7 +36,7 @@ struct Batch {
   }
 };
 
-void check(const Batch& b) {
+void check_batch_norm(const Batch& b) {
   SCOPED_TRACE(::testing::Message() << dtype_name(b.dtype) << " rank " << b.sizes.size() << " gap " << b.gap << " affine "
                                     << b.affine);
   const BatchNormAttrs attrs;
@@ -63,31 +63,31 @@ void check(const Batch& b) {
 }
 
 TEST(CudaBatchNorm, EveryShapeAndType) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kBatchNormSeed);
+  Random random(kBatchNormSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
-    check({random, dtype, {6, 3}});
-    check({random, dtype, {33, 40}, 0, 1});
-    check({random, dtype, {3, 2, 3, 7}, 5});
-    check({random, dtype, {2, 3, 4, 8}, 16});  // packs of 16 bytes
-    check({random, dtype, {5, 4, 5}, 0, 0});
-    check({random, dtype, {0, 2, 3}});
-    check({random, dtype, {2, 3, 0}});
+    check_batch_norm({random, dtype, {6, 3}});
+    check_batch_norm({random, dtype, {33, 40}, 0, 1});
+    check_batch_norm({random, dtype, {3, 2, 3, 7}, 5});
+    check_batch_norm({random, dtype, {2, 3, 4, 8}, 16});  // packs of 16 bytes
+    check_batch_norm({random, dtype, {5, 4, 5}, 0, 0});
+    check_batch_norm({random, dtype, {0, 2, 3}});
+    check_batch_norm({random, dtype, {2, 3, 0}});
   }
-  check({random, DType::f32, {4, 0, 3}});
+  check_batch_norm({random, DType::f32, {4, 0, 3}});
 }
 
 // Few channels of many elements are summed in pieces, along planes and across channels.
 TEST(CudaBatchNorm, ManyElementsOfFewChannels) {
-  Random random(kSeed);
-  check({random, DType::f32, {5, 2, 1025}});
-  check({random, DType::f32, {2500, 5}});
-  check({random, DType::bf16, {1500, 3, 2}});
+  Random random(kBatchNormSeed);
+  check_batch_norm({random, DType::f32, {5, 2, 1025}});
+  check_batch_norm({random, DType::f32, {2500, 5}});
+  check_batch_norm({random, DType::bf16, {1500, 3, 2}});
 }
 
 // The first element of a channel is far from all others, and all are far from zero.
 TEST(CudaBatchNorm, MomentsDoNotCancel) {
-  Random random(kSeed);
+  Random random(kBatchNormSeed);
   const BatchNormAttrs attrs;
   const Batch b{random, DType::f32, {3, 2, 700}};
   const Array x = b.x(1000, 1002);
@@ -98,7 +98,7 @@ TEST(CudaBatchNorm, MomentsDoNotCancel) {
 }
 
 TEST(CudaBatchNorm, ResultsMayOverwriteTheirOperands) {
-  Random random(kSeed);
+  Random random(kBatchNormSeed);
   const BatchNormAttrs attrs;
   const Batch b{random, DType::f32, {3, 2, 12}};
   const Array x = b.x(), dy = b.x(), y = b.made(), dx = b.made(), v = b.channel(1, 2), mean = b.made_channel(),

@@ -19,7 +19,7 @@ namespace {
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
 
-constexpr unsigned kSeed = 43;
+constexpr unsigned kRowsSeed = 43;
 const DType kFloats[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
 // x as rows of `length`, and operands of these shapes.
@@ -62,8 +62,8 @@ void check_layer(const Norm& n, std::int64_t dims, bool affine) {
 }
 
 TEST(CudaRowNorms, LayerNormOfRowsOfEverySizeAndType) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kRowsSeed);
+  Random random(kRowsSeed);
   for (const DType dtype : kFloats) {
     for (const std::int64_t n : {1, 31, 33, 1025}) check_layer({random, dtype, {3, n}, {3}, {n}}, 1, n != 31);
     check_layer({random, dtype, {2, 3, 4, 5}, {2, 3}, {4, 5}}, 2, true);
@@ -74,7 +74,7 @@ TEST(CudaRowNorms, LayerNormOfRowsOfEverySizeAndType) {
 
 // Rows of whole packs: of a warp, of a block, and too long for the shared memory; and many rows, summed across in pieces.
 TEST(CudaRowNorms, LayerNormByPacks) {
-  Random random(kSeed);
+  Random random(kRowsSeed);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const std::int64_t n : {32, 264, 2056}) check_layer({random, dtype, {3, n}, {3}, {n}}, 1, n != 32);
     check_layer({random, dtype, {1100, 32}, {1100}, {32}}, 1, true);
@@ -84,7 +84,7 @@ TEST(CudaRowNorms, LayerNormByPacks) {
 
 // A row whose mean is large beside its deviations.
 TEST(CudaRowNorms, LayerNormOfRowsFarFromZero) {
-  Random random(kSeed);
+  Random random(kRowsSeed);
   const LayerNormAttrs attrs;
   const Array x = random_numbers(random, DType::f32, {2, 2000}, 1000, 1004);
   const auto made = [](const Sizes& sizes) { return make_array(DType::f32, sizes); };
@@ -114,7 +114,7 @@ void check_group(const Norm& n, std::int64_t groups, bool affine, std::int64_t g
 }
 
 TEST(CudaRowNorms, GroupNormOfImages) {
-  Random random(kSeed);
+  Random random(kRowsSeed);
   for (const DType dtype : kFloats) {
     check_group({random, dtype, {2, 6, 3, 3}, {2, 3}, {6}}, 3, true, 0);
     check_group({random, dtype, {3, 4, 33}, {3, 4}, {4}}, 4, true, 7);
@@ -126,7 +126,7 @@ TEST(CudaRowNorms, GroupNormOfImages) {
 }
 
 TEST(CudaRowNorms, GradientMayOverwriteTheGradientOfItsResult) {
-  Random random(kSeed);
+  Random random(kRowsSeed);
   for (const std::int64_t n : {40, 1300}) {
     const LayerNormAttrs attrs;
     const auto drawn = [&](const Sizes& sizes) { return random_numbers(random, DType::f32, sizes); };

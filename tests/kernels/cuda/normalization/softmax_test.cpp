@@ -10,9 +10,9 @@ namespace {
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
 
-constexpr unsigned kSeed = 42;
+constexpr unsigned kSoftmaxSeed = 42;
 
-void check(Random& random, DType dtype, const Sizes& sizes, int axis) {
+void check_softmax(Random& random, DType dtype, const Sizes& sizes, int axis) {
   SCOPED_TRACE(::testing::Message() << dtype_name(dtype) << " axis " << axis << " of "
                                     << sizes[static_cast<std::size_t>(axis)]);
   const AxisAttrs attrs{axis};
@@ -27,30 +27,30 @@ void check(Random& random, DType dtype, const Sizes& sizes, int axis) {
 }
 
 TEST(CudaSoftmax, RowsOfEverySizeAndType) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kSoftmaxSeed);
+  Random random(kSoftmaxSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
-    for (const std::int64_t n : {0, 1, 31, 33, 1000, 1025}) check(random, dtype, {3, n}, 1);
-  check(random, DType::f32, {0, 5}, 1);
+    for (const std::int64_t n : {0, 1, 31, 33, 1000, 1025}) check_softmax(random, dtype, {3, n}, 1);
+  check_softmax(random, DType::f32, {0, 5}, 1);
 }
 
 // Rows that begin at any distance from an aligned address, and rows that are too long for the shared memory.
 TEST(CudaSoftmax, RowsByPacks) {
-  Random random(kSeed);
+  Random random(kSoftmaxSeed);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
-    for (const std::int64_t n : {32, 129, 1024, 2050, 9003}) check(random, dtype, {5, n}, 1);
-  check(random, DType::f32, {1, 60001}, 1);
+    for (const std::int64_t n : {32, 129, 1024, 2050, 9003}) check_softmax(random, dtype, {5, n}, 1);
+  check_softmax(random, DType::f32, {1, 60001}, 1);
 }
 
 TEST(CudaSoftmax, EveryAxis) {
-  Random random(kSeed);
+  Random random(kSoftmaxSeed);
   for (int axis = 0; axis < 3; ++axis) {
-    check(random, DType::f32, {3, 17, 5}, axis);
-    check(random, DType::f64, {3, 17, 5}, axis);
+    check_softmax(random, DType::f32, {3, 17, 5}, axis);
+    check_softmax(random, DType::f64, {3, 17, 5}, axis);
   }
-  check(random, DType::f32, {2, 1100, 3}, 1);
-  check(random, DType::f32, {5, 7, 1000}, 1);  // a thread for each row
-  check(random, DType::bf16, {33, 20}, 0);
+  check_softmax(random, DType::f32, {2, 1100, 3}, 1);
+  check_softmax(random, DType::f32, {5, 7, 1000}, 1);  // a thread for each row
+  check_softmax(random, DType::bf16, {33, 20}, 0);
 }
 
 TEST(CudaSoftmax, HandlesInfinityAndNan) {
@@ -66,7 +66,7 @@ TEST(CudaSoftmax, HandlesInfinityAndNan) {
 TEST(CudaSoftmax, HandlesInfinityAndNanInPackedRows) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const AxisAttrs attrs{1};
-  Random random(kSeed);
+  Random random(kSoftmaxSeed);
   const Array x = random_numbers(random, DType::f32, {5, 701}), y = make_array(DType::f32, {5, 701});
   for (std::int64_t i = 0; i < 701; ++i) x.set(i, i == 650 ? 3 : -inf);
   for (std::int64_t i = 0; i < 701; ++i) x.set(701 + i, -inf);
@@ -80,7 +80,7 @@ TEST(CudaSoftmax, HandlesInfinityAndNanInPackedRows) {
 }
 
 TEST(CudaSoftmax, GradientMayOverwriteTheGradientOfItsResult) {
-  Random random(kSeed);
+  Random random(kSoftmaxSeed);
   for (const std::int64_t n : {40, 1300}) {
     const AxisAttrs attrs{1};
     const Array y = random_numbers(random, DType::f32, {3, n}, 0, 1), dy = random_numbers(random, DType::f32, {3, n}),

@@ -25,7 +25,7 @@ std::vector<Operand> gradient_operands(const AttentionCase& c, const AttentionOp
 }
 
 // dq, dk and dv.
-std::vector<Operand> run(Kernel kernel, const AttentionCase& c, const std::vector<Operand>& operands, DType dtype) {
+std::vector<Operand> run_gradient(Kernel kernel, const AttentionCase& c, const std::vector<Operand>& operands, DType dtype) {
   std::vector<Operand> results;
   for (int i = 0; i < 3; ++i) results.push_back(filled(dtype, operands[static_cast<std::size_t>(i)].view));
   const std::vector<View> inputs = views_of(operands), outputs = views_of(results);
@@ -39,16 +39,16 @@ std::vector<Operand> run(Kernel kernel, const AttentionCase& c, const std::vecto
   return results;
 }
 
-std::vector<Operand> run_ours(const AttentionCase& c, const std::vector<Operand>& operands) {
-  return run(&emulated::scaled_dot_product_attention_grad, c, operands, c.dtype);
+std::vector<Operand> run_gradient_ours(const AttentionCase& c, const std::vector<Operand>& operands) {
+  return run_gradient(&emulated::scaled_dot_product_attention_grad, c, operands, c.dtype);
 }
 
-std::vector<Operand> run_cpu(const AttentionCase& c, const std::vector<Operand>& operands) {
-  return run(&cpu::scaled_dot_product_attention_grad, c, in_f64(operands), DType::f64);
+std::vector<Operand> run_gradient_cpu(const AttentionCase& c, const std::vector<Operand>& operands) {
+  return run_gradient(&cpu::scaled_dot_product_attention_grad, c, in_f64(operands), DType::f64);
 }
 
 void expect_same_gradients(const AttentionCase& c, const std::vector<Operand>& operands) {
-  const std::vector<Operand> ours = run_ours(c, operands), wanted = run_cpu(c, operands);
+  const std::vector<Operand> ours = run_gradient_ours(c, operands), wanted = run_gradient_cpu(c, operands);
   const char* names[] = {"dq", "dk", "dv"};
   for (std::size_t i = 0; i < 3; ++i)
     expect_close(ours[i], wanted[i], 2 * attention_tolerance(c.dtype), std::string(c.name) + ": " + names[i]);
@@ -77,7 +77,7 @@ TEST(CudaAttentionGrad, AQueryThatSeesNoKeyGivesNoGradient) {
     AttentionOperands operands(c);
     for (std::int64_t i = 0; i < 3; ++i) operands.mask->set(i, i == 1 ? 0 : 1);
     const std::vector<Operand> all = gradient_operands(c, operands, dtype);
-    const std::vector<Operand> ours = run_ours(c, all);
+    const std::vector<Operand> ours = run_gradient_ours(c, all);
     for (std::int64_t i = 4; i < 8; ++i) EXPECT_EQ(ours[0].at(i), 0);
     expect_same_gradients(c, all);
   }
@@ -87,7 +87,7 @@ TEST(CudaAttentionGrad, SameBitsEveryTime) {
   const AttentionCase c{"again", DType::f32, 1, 1, 66, 70, 32, 32, {0.2, true}};
   const AttentionOperands operands(c);
   const std::vector<Operand> all = gradient_operands(c, operands, DType::f32);
-  const std::vector<Operand> once = run_ours(c, all), again = run_ours(c, all);
+  const std::vector<Operand> once = run_gradient_ours(c, all), again = run_gradient_ours(c, all);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(once[i].bytes, again[i].bytes);
 }
 

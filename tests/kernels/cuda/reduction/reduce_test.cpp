@@ -14,7 +14,7 @@ namespace {
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
 
-constexpr unsigned kSeed = 41;
+constexpr unsigned kReduceSeed = 41;
 
 Sizes reduced_sizes(const View& x, const Ints& axes) {
   Sizes sizes;
@@ -36,8 +36,8 @@ void check_sums(const Array& x, const Ints& axes) {
 const DType kNative[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 
 TEST(CudaReduce, SumsRowsAndColumnsOfEveryType) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kReduceSeed);
+  Random random(kReduceSeed);
   for (const DType dtype : kNative)
     for (const std::int64_t n : {0, 1, 31, 33, 1000, 1025}) {
       const double high = dtype == DType::u8 ? 255 : 2;
@@ -48,7 +48,7 @@ TEST(CudaReduce, SumsRowsAndColumnsOfEveryType) {
 
 // One result of many elements is folded in pieces, and so are few columns.
 TEST(CudaReduce, SumsLongSequencesInPieces) {
-  Random random(kSeed);
+  Random random(kReduceSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64}) {
     check_sums(random_numbers(random, dtype, {40000}), {0});
     check_sums(random_numbers(random, dtype, {3000, 20}), {0});
@@ -57,7 +57,7 @@ TEST(CudaReduce, SumsLongSequencesInPieces) {
 }
 
 TEST(CudaReduce, SumsAnyAxesOfAnyStrides) {
-  Random random(kSeed);
+  Random random(kReduceSeed);
   for (int round = 0; round < 60; ++round) {
     const Array dense = random_numbers(random, kNative[round % 5], random_sizes(random, 5, 6));
     Ints axes;
@@ -73,7 +73,7 @@ TEST(CudaReduce, SumsAnyAxesOfAnyStrides) {
 
 // Packs of 16 bytes along and across, with a rest behind the loads that fly together.
 TEST(CudaReduce, SumsByPacks) {
-  Random random(kSeed);
+  Random random(kReduceSeed);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     check_sums(random_numbers(random, dtype, {5, 2056}), {1});
     check_sums(random_numbers(random, dtype, {9, 136}), {1});
@@ -87,7 +87,7 @@ TEST(CudaReduce, SumsByPacks) {
 // The order of additions depends on the shape alone where elements are read one at a time: a transposed copy and a broken-up
 // axis give the same bits.
 TEST(CudaReduce, HasTheSameBitsForEveryLayoutWithoutPacks) {
-  Random random(kSeed);
+  Random random(kReduceSeed);
   for (const Sizes& sizes : {Sizes{41, 333}, Sizes{50, 9, 301}, Sizes{33, 21}}) {
     const Array x = random_numbers(random, DType::f32, sizes);
     const Ints axes = {x.view.rank - 1};
@@ -104,7 +104,7 @@ TEST(CudaReduce, HasTheSameBitsForEveryLayoutWithoutPacks) {
 }
 
 TEST(CudaReduce, FindsExtremesAndProducts) {
-  Random random(kSeed);
+  Random random(kReduceSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8})
     for (const Sizes& sizes : {Sizes{5, 33}, Sizes{40, 35}, Sizes{3, 1}})
       for (const int axis : {0, 1}) {

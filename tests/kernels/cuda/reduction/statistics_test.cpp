@@ -23,7 +23,7 @@ namespace {
 namespace cpu = kernels::cpu;
 namespace emulated = kernels::emulated;
 
-constexpr unsigned kSeed = 46;
+constexpr unsigned kStatisticsSeed = 46;
 const double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
 const Sizes kShapes[] = {{5, 33}, {40, 35}, {2, 2100}, {3, 1}, {0, 4}, {2100, 3}};
@@ -42,8 +42,8 @@ Array with_zeros(Random& random, DType dtype, const Sizes& sizes) {
 }
 
 TEST(CudaStatistics, CountsTruths) {
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kStatisticsSeed);
+  Random random(kStatisticsSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::i32, DType::i64, DType::u8, DType::boolean})
     for (const Sizes& sizes : {Sizes{3, 3}, Sizes{2100, 2}, Sizes{2, 0}})
       for (const int axis : {0, 1}) {
@@ -61,7 +61,7 @@ TEST(CudaStatistics, CountsTruths) {
 }
 
 TEST(CudaStatistics, SpreadsAndNorms) {
-  Random random(kSeed);
+  Random random(kStatisticsSeed);
   for (const DType dtype : {DType::f32, DType::f64})
     for (const Sizes& sizes : kShapes)
       for (const int axis : {0, 1}) {
@@ -95,7 +95,7 @@ TEST(CudaStatistics, KeepInfinityAndNanAndDoNotCancel) {
 }
 
 TEST(CudaArgmax, FindsTheFirstExtreme) {
-  Random random(kSeed);
+  Random random(kStatisticsSeed);
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean})
     for (const Sizes& sizes : kShapes)
       for (const int axis : {0, 1}) {
