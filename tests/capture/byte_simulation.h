@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::test {
@@ -39,8 +39,8 @@ class ByteSimulation {
     if (done != plan_.segments.size()) complain("the segments wait for each other");
     for (ValueId v : plan_.graph.outputs) read(v, "return");
     for (const Update& u : plan_.graph.updates)
-      if (*byte(Where::state, u.state - plan_.graph.n_inputs, 0) != content(u.value) &&
-          plan_.graph.values[u.value].type.bytes() > 0)
+      if (plan_.graph.values[u.value].type.bytes() > 0 &&
+          *byte(Where::state, buffer_of(Where::state, u.state - plan_.graph.n_inputs), 0) != content(u.value))
         complain("a state is not updated");
     return complaint_;
   }
@@ -56,23 +56,34 @@ class ByteSimulation {
     return v;
   }
 
-  ValueId* byte(Where where, std::int32_t slot, std::int64_t at) {
-    if (where != Where::arena) return &others_.try_emplace({static_cast<int>(where), slot, at}, kNone).first->second;
-    return at >= 0 && at < static_cast<std::int64_t>(arena_.size()) ? &arena_[at] : nullptr;
+  // The bytes of one buffer, by the value that was written to each last. A buffer outside of the arena grows as it is used.
+  using Bytes = std::vector<ValueId>;
+  Bytes& buffer_of(Where where, std::int32_t slot) {
+    return where == Where::arena ? arena_ : others_[{static_cast<int>(where), slot}];
+  }
+  static ValueId* byte(Where where, Bytes& buffer, std::int64_t at) {
+    if (at < 0) return nullptr;
+    if (at >= static_cast<std::int64_t>(buffer.size())) {
+      if (where == Where::arena) return nullptr;
+      buffer.resize(static_cast<std::size_t>(at) + 1, kNone);
+    }
+    return &buffer[static_cast<std::size_t>(at)];
   }
 
   template <class Visit>
   void each_byte(ValueId v, Visit visit) {
     const Placement& p = plan_.values[v];
     const Type& type = plan_.graph.values[v].type;
+    Bytes& buffer = buffer_of(p.where, p.slot);
+    const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
+    const std::int64_t numel = type.numel();
     std::vector<std::int64_t> index(static_cast<std::size_t>(type.shape.rank), 0);
-    for (std::int64_t i = 0; i < type.numel(); ++i) {
+    for (std::int64_t i = 0; i < numel; ++i) {
       std::int64_t element = 0;
-      for (int d = 0; d < type.shape.rank; ++d) element += index[d] * p.strides[d];
+      for (int d = 0; d < type.shape.rank && !p.dense; ++d) element += index[d] * p.strides[d];
       if (p.dense) element = i;
-      const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
       for (std::int64_t b = 0; b < size; ++b) {
-        ValueId* at = byte(p.where, p.slot, p.offset + element * size + b);
+        ValueId* at = byte(p.where, buffer, p.offset + element * size + b);
         if (!at) return complain("%" + plan_.graph.value_name(v) + " is outside its buffer");
         visit(at);
       }
@@ -90,38 +101,34 @@ class ByteSimulation {
   // A join does not write the bytes of parts that already lie in place.
   void write(ValueId v) {
     each_byte(v, [&](ValueId* at) {
-      if (!is_part(*at, v)) *at = v;
+      if (*at != v && !is_part(*at, v)) *at = v;
     });
   }
-  void read(ValueId v, const std::string& reader) {
+  // The reader is a text, or a node with what it has done before.
+  void read(ValueId v, const char* reader, NodeId node = kNone) {
     const ValueId wanted = content(v);
     each_byte(v, [&](ValueId* at) {
-      if (!is_part(*at, wanted)) complain(reader + " does not find %" + plan_.graph.value_name(v));
+      if (*at != wanted && !is_part(*at, wanted))
+        complain((node == kNone ? "" : plan_.graph.node_text(node)) + reader + " does not find %" + plan_.graph.value_name(v));
     });
   }
 
   void run_node(NodeId n) {
     const Node& node = plan_.graph.nodes[n];
     if (plan_.graph.literal(node)) return;
-    for (ValueId v : plan_.graph.inputs(node)) read(v, plan_.graph.node_text(n));
+    for (ValueId v : plan_.graph.inputs(node)) read(v, "", n);
     const Scratch& scratch = plan_.workspace[n];
-    for (std::int64_t b = 0; b < scratch.bytes; ++b) *byte(Where::arena, kNone, scratch.offset + b) = kNone;
-    for (ValueId v : plan_.graph.inputs(node)) read(v, plan_.graph.node_text(n) + " after clearing its workspace");
+    for (std::int64_t b = 0; b < scratch.bytes; ++b) *byte(Where::arena, arena_, scratch.offset + b) = kNone;
+    if (scratch.bytes > 0)
+      for (ValueId v : plan_.graph.inputs(node)) read(v, " after clearing its workspace", n);
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
       if (plan_.values[v].reason != Reason::alias) write(v);
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) read(v, "its own maker");
   }
 
-  struct At {
-    int where;
-    std::int32_t slot;
-    std::int64_t offset;
-    bool operator<(const At& o) const { return std::tie(where, slot, offset) < std::tie(o.where, o.slot, o.offset); }
-  };
-
   const Plan& plan_;
-  std::vector<ValueId> arena_;
-  std::map<At, ValueId> others_;
+  Bytes arena_;
+  std::map<std::pair<int, std::int32_t>, Bytes> others_;  // by kind and slot
   std::string complaint_;
 };
 

@@ -71,6 +71,52 @@ TEST(EmulatorDeathTest, EndsALaunchThatWouldHang) {
   EXPECT_DEATH(launch(call_with(fault), &half_a_block_kernel, Launch{.threads = 64}, Sums{}), "hangs");
 }
 
+TAPEDECK_KERNEL void half_a_warp_kernel(const Sums) {
+  if (threadIdx.x % 2 == 0) sync_warp();
+}
+
+TAPEDECK_KERNEL void two_barriers_kernel(const Sums) {
+  if (threadIdx.x < 40)
+    sync_block();
+  else
+    sync_warp();
+}
+
+TEST(EmulatorDeathTest, EndsALaunchWhoseWarpWouldHang) {
+  KernelFault fault;
+  EXPECT_DEATH(launch(call_with(fault), &half_a_warp_kernel, Launch{.threads = 32}, Sums{}), "hangs: some lanes of a warp");
+  EXPECT_DEATH(launch(call_with(fault), &two_barriers_kernel, Launch{.threads = 64}, Sums{}), "hangs: some lanes of a warp");
+}
+
+// Every thread adds what its neighbours in the warp gave, many times, and the warps meet now and then: the locals of a thread
+// outlive its waits.
+TAPEDECK_KERNEL void rounds_kernel(const Sums s) {
+  unsigned mine = threadIdx.x;
+  for (int round = 0; round < s.n; ++round) {
+    mine += shuffle(mine, (lane_of_warp() + 1) % 8) + shuffle_xor(mine, 16);
+    if (round % 3 == 0) sync_block();
+    if (round % 3 == 1) sync_warp();
+  }
+  s.out[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<int>(mine);
+}
+
+TEST(Emulator, KeepsTheLocalsOfAThreadThatWaits) {
+  constexpr unsigned threads = 72;  // the last warp has eight lanes: none has a partner 16 lanes away
+  KernelFault fault;
+  std::vector<int> out(2 * threads);
+  launch(call_with(fault), &rounds_kernel, Launch{.blocks = 2, .threads = threads}, Sums{nullptr, out.data(), 7});
+  std::vector<unsigned> expected(threads), before;
+  std::iota(expected.begin(), expected.end(), 0U);
+  for (int round = 0; round < 7; ++round) {
+    before = expected;
+    for (unsigned i = 0; i < threads; ++i) {
+      const unsigned warp = i / kWarp * kWarp, across = warp + (i % kWarp ^ 16);
+      expected[i] += before[warp + (i % kWarp + 1) % 8] + before[across < threads ? across : i];
+    }
+  }
+  for (unsigned i = 0; i < 2 * threads; ++i) EXPECT_EQ(static_cast<unsigned>(out[i]), expected[i % threads]) << i;
+}
+
 TAPEDECK_KERNEL void faulty_kernel(KernelFault* const fault) {
   report_fault(fault, Fault::index_out_of_range, 40 + threadIdx.x);
 }
