@@ -47,6 +47,7 @@ const char* text_of(cudaError_t error) {
 }
 
 cudaStream_t stream_of(Stream stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(Event event) { return static_cast<cudaEvent_t>(event); }
 
 // Makes `device` the calling thread's current device until the end of the scope.
 class CurrentDevice {
@@ -118,6 +119,32 @@ class CudaRuntime final : public DeviceRuntime {
   const char* fill(void* to, int byte, std::size_t bytes, Stream stream) override {
     return here([&] { return cudaMemsetAsync(to, byte, bytes, stream_of(stream)); });
   }
+
+  const char* create_event(Event* event) override {
+    return here([&] { return cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(event), cudaEventDisableTiming); });
+  }
+  const char* destroy_event(Event event) override {
+    return here([&] { return cudaEventDestroy(event_of(event)); });
+  }
+  const char* record(Event event, Stream stream) override {
+    return here([&] { return cudaEventRecord(event_of(event), stream_of(stream)); });
+  }
+  const char* wait_on_device(Stream stream, Event event) override {
+    return here([&] { return cudaStreamWaitEvent(stream_of(stream), event_of(event), 0); });
+  }
+  const char* wait_on_host(Event event) override {
+    return here([&] { return cudaEventSynchronize(event_of(event)); });
+  }
+  const char* is_done(Event event, bool* done) override {
+    return here([&] {
+      const cudaError_t state = cudaEventQuery(event_of(event));
+      *done = state == cudaSuccess;
+      if (state != cudaErrorNotReady) return state;
+      cudaGetLastError();  // clears it: an event that is not done is no error
+      return cudaSuccess;
+    });
+  }
+
   void run(Kernel kernel, const KernelCall& call) override {
     const CurrentDevice on(device_);
     if (on.error() != cudaSuccess) return call.fault->report(cudaGetErrorString(on.error()), on.error());

@@ -1,10 +1,11 @@
-// One device as a replay sees it: its kernels, its memory, copies, streams and graphs. cuda_runtime() gives the real one; tests
-// give a fake that records every call (tests/capture/replay/device/fake_runtime.h).
+// One device as replays and eager code see it: its kernels, its memory, copies, streams, events and graphs. cuda_runtime()
+// gives the real one; tests give a fake that records every call (tests/capture/replay/device/fake_runtime.h).
 //
 // Functions that return `const char*` give null on success, otherwise NVIDIA's text for the error (a string that lives for
 // ever). Copies and fills run on the stream, after all work that was given to it before; the host memory must stay valid until
 // the stream has run them. All functions work whatever device is current in the calling thread, and leave it current.
-// Thread safety: a runtime may be used by several threads, a stream or a graph by one thread at a time.
+// Thread safety: a runtime may be used by several threads; a stream, an event or a graph by one thread at a time. But a thread
+// may wait for an event while another one uses the stream of the event.
 #pragma once
 
 #include <tapedeck/kernels/cuda/kernel_table.h>
@@ -35,6 +36,7 @@ class DeviceKernels {
 // The kernels of kernel_table.h. Without CUDA in the build the entries are there, and their kernels are null.
 const DeviceKernels& linked_kernels();
 
+using Event = void*;      // cudaEvent_t: a place in the work of a stream
 using Graph = void*;      // cudaGraph_t: a captured sequence of work
 using GraphExec = void*;  // cudaGraphExec_t: a graph that can be launched
 
@@ -56,6 +58,19 @@ class DeviceRuntime : public DeviceKernels {
   virtual const char* copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual const char* copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual const char* fill(void* to, int byte, std::size_t bytes, Stream stream) = 0;
+
+  // ---- events ----
+  // An event stands behind all work that its stream had been given at the last record(). It is done when that work has run. An
+  // event that was never recorded is done.
+  virtual const char* create_event(Event* event) = 0;
+  virtual const char* destroy_event(Event event) = 0;
+  virtual const char* record(Event event, Stream stream) = 0;
+  // Work that the stream is given from now on runs once the event is done. A later record() changes nothing for this stream.
+  virtual const char* wait_on_device(Stream stream, Event event) = 0;
+  virtual const char* wait_on_host(Event event) = 0;         // also reports errors of earlier work on the device
+  virtual const char* is_done(Event event, bool* done) = 0;  // does not wait
+
+  // ---- kernels ----
   // Gives the kernel to call.stream. An error of the launch itself is reported in call.fault before this returns.
   virtual void run(Kernel kernel, const KernelCall& call) = 0;
 

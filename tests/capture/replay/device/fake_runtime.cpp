@@ -29,14 +29,19 @@ std::vector<Type> types_of(const View* views, std::int32_t count) {
   return types;
 }
 
-// A call with views of its own, as the arguments of a real launch are copied.
+// A call with views and attributes of its own, as the arguments of a real launch are copied. `op`: null if the attributes are
+// not those of an op.
 struct OwnCall {
-  explicit OwnCall(const KernelCall& given) : call(given) {
+  OwnCall(const KernelCall& given, const Op* op) : call(given) {
     views.assign(given.inputs, given.inputs + given.n_inputs);
     views.insert(views.end(), given.outputs, given.outputs + given.n_outputs);
+    if (!given.attrs || !op || !op->attrs) return;
+    attrs.resize((op->attrs->size + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+    std::memcpy(attrs.data(), given.attrs, op->attrs->size);
   }
   KernelCall call;
   std::vector<View> views;
+  std::vector<std::max_align_t> attrs;
 };
 
 // Runs a kernel of the CPU. It reports texts; the numbers of a device take their place.
@@ -45,6 +50,7 @@ void run_kernel(Kernel kernel, const OwnCall& own) {
   KernelCall call = own.call;
   call.inputs = own.views.data();
   call.outputs = own.views.data() + call.n_inputs;
+  if (!own.attrs.empty()) call.attrs = own.attrs.data();
   call.stream = nullptr;
   call.fault = &found;
   kernel(call);
@@ -97,7 +103,8 @@ const char* FakeRuntime::problem(const std::string& text) {
 
 const char* FakeRuntime::refuse_in_capture(const char* what) {
   for (const auto& [stream, queue] : streams_)
-    if (queue->capturing) return problem(fmt::format("{} while a stream is captured", what)), kNotAllowed;
+    if (queue->capturing && queue->capturer == std::this_thread::get_id())
+      return problem(fmt::format("{} while a stream is captured", what)), kNotAllowed;
   return nullptr;
 }
 
@@ -114,19 +121,64 @@ bool FakeRuntime::is_in(const Blocks& blocks, const Range& range) const {
 }
 
 void FakeRuntime::check_ranges(const Work& work) {
-  for (const Range& range : work.on_device)
-    if (range.bytes > 0 && !is_in(device_, range))
-      problem(fmt::format("{}: {} bytes are in no allocation of the device", work.what, range.bytes));
+  for (const std::vector<Range>* ranges : {&work.reads, &work.writes})
+    for (const Range& range : *ranges)
+      if (range.bytes > 0 && !is_in(device_, range))
+        problem(fmt::format("{}: {} bytes are in no allocation of the device", work.what, range.bytes));
 }
 
-std::int64_t FakeRuntime::bytes_in_use() const { return static_cast<std::int64_t>(used_); }
+std::int64_t FakeRuntime::bytes_in_use() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(used_);
+}
+
 bool FakeRuntime::at_rest() const {
-  return device_.empty() && pinned_.empty() && streams_.empty() && graphs_.empty() && execs_.empty();
+  const std::lock_guard lock(mutex_);
+  return device_.empty() && pinned_.empty() && streams_.empty() && events_.empty() && graphs_.empty() && execs_.empty();
+}
+
+std::int64_t FakeRuntime::waiting() const {
+  const std::lock_guard lock(mutex_);
+  std::int64_t pieces = 0;
+  for (const auto& [stream, queue] : streams_) pieces += static_cast<std::int64_t>(queue->waiting.size());
+  return pieces;
+}
+
+// ---- races ----
+
+void FakeRuntime::join(Clock& clock, const Clock& other) {
+  clock.resize(std::max(clock.size(), other.size()));
+  for (std::size_t s = 0; s < other.size(); ++s) clock[s] = std::max(clock[s], other[s]);
+}
+
+void FakeRuntime::check_order(const Queue& queue, const Work& work) {
+  for (const Range& range : work.reads) note_access(queue, work.what, range, false);
+  for (const Range& range : work.writes) note_access(queue, work.what, range, true);
+}
+
+// Earlier accesses that a write covers are forgotten: whatever is in order behind the write is in order behind them.
+void FakeRuntime::note_access(const Queue& queue, const std::string& what, const Range& range, bool writes) {
+  if (range.bytes == 0 || !is_in(device_, range)) return;
+  std::vector<Access>& before = accesses_[std::prev(device_.upper_bound(range.first))->first];
+  const auto covers = [&](const Access& a) {
+    return range.first <= a.range.first && a.range.first + a.range.bytes <= range.first + range.bytes;
+  };
+  for (const Access& a : before) {
+    const bool overlap = a.range.first < range.first + range.bytes && range.first < a.range.first + a.range.bytes;
+    const bool is_itself = a.stream == queue.number && a.number == queue.given;  // an op in place
+    const bool in_order = is_itself || (a.stream < queue.clock.size() && queue.clock[a.stream] >= a.number);
+    if (overlap && (writes || a.writes) && !in_order)
+      problem(fmt::format("a race: {} on stream {} {} bytes that {} on stream {} {}", what, queue.number,
+                          writes ? "writes" : "reads", a.what, a.stream, a.writes ? "writes" : "reads"));
+  }
+  std::erase_if(before, [&](const Access& a) { return covers(a) && (writes || (!a.writes && a.stream == queue.number)); });
+  before.push_back({what, range, writes, queue.number, queue.given});
 }
 
 // ---- kernels ----
 
 const kernels::cuda::KernelEntry* FakeRuntime::kernel(std::string_view op) const {
+  const std::lock_guard lock(mutex_);
   if (missing.count(op) > 0) return nullptr;
   const Op* found = find_op(op);
   if (!found || found->n_regions != 0 || found->is(kHostCall)) return nullptr;
@@ -148,10 +200,12 @@ std::int64_t FakeRuntime::workspace(const kernels::cuda::KernelEntry& entry, con
 // ---- memory ----
 
 const char* FakeRuntime::allocate(std::size_t bytes, void** memory) {
+  const std::lock_guard lock(mutex_);
   if (const char* error = refuse_in_capture("allocate")) return error;
   if (used_ + bytes > capacity) return "out of memory";
   std::vector<char> block(bytes, static_cast<char>(0xFF));
   *memory = block.data();
+  accesses_.erase(block.data());
   device_[block.data()] = std::move(block);
   used_ += bytes;
   ++counts.allocations;
@@ -159,6 +213,7 @@ const char* FakeRuntime::allocate(std::size_t bytes, void** memory) {
 }
 
 const char* FakeRuntime::free(void* memory) {
+  const std::lock_guard lock(mutex_);
   if (const char* error = refuse_in_capture("free")) return error;
   const auto at = device_.find(static_cast<const char*>(memory));
   if (at == device_.end()) return problem("free of what is no allocation");
@@ -176,6 +231,7 @@ const char* FakeRuntime::free(void* memory) {
 }
 
 const char* FakeRuntime::allocate_pinned(std::size_t bytes, void** memory) {
+  const std::lock_guard lock(mutex_);
   if (const char* error = refuse_in_capture("allocate_pinned")) return error;
   std::vector<char> block(bytes, static_cast<char>(0xFF));
   *memory = block.data();
@@ -185,6 +241,7 @@ const char* FakeRuntime::allocate_pinned(std::size_t bytes, void** memory) {
 }
 
 const char* FakeRuntime::free_pinned(void* memory) {
+  const std::lock_guard lock(mutex_);
   if (const char* error = refuse_in_capture("free_pinned")) return error;
   for (const auto& [stream, queue] : streams_)
     if (!queue->waiting.empty()) problem("pinned memory is freed while work is waiting");
@@ -192,6 +249,7 @@ const char* FakeRuntime::free_pinned(void* memory) {
 }
 
 const char* FakeRuntime::memory_info(std::size_t* free_bytes, std::size_t* total_bytes) {
+  const std::lock_guard lock(mutex_);
   *free_bytes = capacity - used_;
   *total_bytes = capacity;
   return nullptr;
@@ -200,44 +258,132 @@ const char* FakeRuntime::memory_info(std::size_t* free_bytes, std::size_t* total
 // ---- streams ----
 
 const char* FakeRuntime::create_stream(Stream* stream) {
+  const std::lock_guard lock(mutex_);
   auto queue = std::make_unique<Queue>();
+  queue->number = static_cast<std::size_t>(counts.streams++);
   *stream = queue.get();
   streams_[*stream] = std::move(queue);
   return nullptr;
 }
 
 const char* FakeRuntime::destroy_stream(Stream stream) {
-  return streams_.erase(stream) == 1 ? nullptr : problem("destroy_stream of what is no stream");
+  const std::lock_guard lock(mutex_);
+  const auto at = streams_.find(stream);
+  if (at == streams_.end()) return problem("destroy_stream of what is no stream");
+  if (!at->second->waiting.empty()) problem("a stream is destroyed while work is waiting");
+  gone_streams_.push_back(std::move(at->second));
+  streams_.erase(at);
+  return nullptr;
 }
 
 void FakeRuntime::give(Queue& queue, Work work) {
   check_ranges(work);
-  if (queue.capturing)
+  if (queue.capturing) {
     queue.captured.push_back(std::move(work));
-  else
-    queue.waiting.push_back(std::move(work));
+    return;
+  }
+  join(queue.clock, host_[std::this_thread::get_id()]);
+  queue.clock.resize(std::max(queue.clock.size(), queue.number + 1));
+  queue.clock[queue.number] = queue.given++;
+  check_order(queue, work);
+  queue.waiting.push_back(std::move(work));
+}
+
+void FakeRuntime::run_until(Queue& queue, std::int64_t given) {
+  while (queue.ran < given) {
+    const Work work = std::move(queue.waiting.front());
+    queue.waiting.pop_front();
+    ++queue.ran;
+    if (lost_) continue;
+    check_ranges(work);
+    if (const char* error = work.run()) lost_ = error;
+  }
 }
 
 const char* FakeRuntime::synchronize(Stream stream) {
+  const std::lock_guard lock(mutex_);
   if (const char* error = refuse_in_capture("synchronize")) return error;
   Queue& queue = *streams_.at(stream);
   ++counts.synchronizations;
-  for (; !queue.waiting.empty(); queue.waiting.pop_front()) {
-    if (lost_) continue;
-    check_ranges(queue.waiting.front());
-    if (const char* error = queue.waiting.front().run()) lost_ = error;
-  }
+  run_until(queue, queue.given);
+  Clock seen = queue.clock;
+  seen.resize(std::max(seen.size(), queue.number + 1));
+  seen[queue.number] = queue.given;
+  join(host_[std::this_thread::get_id()], seen);
   return lost_;
 }
 
+// ---- events ----
+
+const char* FakeRuntime::create_event(Event* event) {
+  const std::lock_guard lock(mutex_);
+  auto place = std::make_unique<Place>();
+  *event = place.get();
+  events_[*event] = std::move(place);
+  return nullptr;
+}
+
+const char* FakeRuntime::destroy_event(Event event) {
+  const std::lock_guard lock(mutex_);
+  return events_.erase(event) == 1 ? nullptr : problem("destroy_event of what is no event");
+}
+
+const char* FakeRuntime::record(Event event, Stream stream) {
+  const std::lock_guard lock(mutex_);
+  Queue& queue = *streams_.at(stream);
+  if (queue.capturing) return problem("an event is recorded while its stream is captured"), kNotAllowed;
+  ++counts.records;
+  Place& place = *events_.at(event);
+  place = {stream, queue.given, queue.clock};
+  place.clock.resize(std::max(place.clock.size(), queue.number + 1));
+  place.clock[queue.number] = queue.given;
+  return nullptr;
+}
+
+const char* FakeRuntime::wait_on_device(Stream stream, Event event) {
+  const std::lock_guard lock(mutex_);
+  Queue& queue = *streams_.at(stream);
+  if (queue.capturing) return problem("a captured stream waits for an event outside of the capture"), kNotAllowed;
+  ++counts.stream_waits;
+  const Place place = *events_.at(event);
+  join(queue.clock, place.clock);
+  give(queue, {"wait_on_device", {}, {}, [=, this]() -> const char* {
+                 if (const auto on = streams_.find(place.stream); on != streams_.end()) run_until(*on->second, place.given);
+                 return nullptr;
+               }});
+  return nullptr;
+}
+
+const char* FakeRuntime::wait_on_host(Event event) {
+  const std::lock_guard lock(mutex_);
+  if (const char* error = refuse_in_capture("wait_on_host")) return error;
+  ++counts.event_waits;
+  const Place place = *events_.at(event);
+  if (const auto on = streams_.find(place.stream); on != streams_.end()) run_until(*on->second, place.given);
+  join(host_[std::this_thread::get_id()], place.clock);
+  return lost_;
+}
+
+const char* FakeRuntime::is_done(Event event, bool* done) {
+  const std::lock_guard lock(mutex_);
+  if (const char* error = refuse_in_capture("is_done")) return error;
+  const Place& place = *events_.at(event);
+  const auto on = streams_.find(place.stream);
+  *done = on == streams_.end() || on->second->ran >= place.given;
+  return lost_;
+}
+
+// ---- copies and kernels ----
+
 const char* FakeRuntime::copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+  const std::lock_guard lock(mutex_);
   if (lost_) return lost_;
   if (is_in(device_, {static_cast<const char*>(from), bytes})) return problem("copy_to_device from the device");
   Queue& queue = *streams_.at(stream);
   if (queue.capturing && !is_in(pinned_, {static_cast<const char*>(from), bytes}))
     return problem("a copy from pageable memory is captured"), kNotAllowed;
   ++counts.uploads;
-  give(queue, {"copy_to_device", {{static_cast<const char*>(to), bytes}}, [=]() -> const char* {
+  give(queue, {"copy_to_device", {}, {{static_cast<const char*>(to), bytes}}, [=]() -> const char* {
                  std::memcpy(to, from, bytes);
                  return nullptr;
                }});
@@ -245,13 +391,14 @@ const char* FakeRuntime::copy_to_device(void* to, const void* from, std::size_t 
 }
 
 const char* FakeRuntime::copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) {
+  const std::lock_guard lock(mutex_);
   if (lost_) return lost_;
   if (is_in(device_, {static_cast<const char*>(to), bytes})) return problem("copy_to_host into the device");
   Queue& queue = *streams_.at(stream);
   if (queue.capturing && !is_in(pinned_, {static_cast<const char*>(to), bytes}))
     return problem("a copy to pageable memory is captured"), kNotAllowed;
   ++counts.downloads;
-  give(queue, {"copy_to_host", {{static_cast<const char*>(from), bytes}}, [=]() -> const char* {
+  give(queue, {"copy_to_host", {{static_cast<const char*>(from), bytes}}, {}, [=]() -> const char* {
                  std::memcpy(to, from, bytes);
                  return nullptr;
                }});
@@ -259,9 +406,11 @@ const char* FakeRuntime::copy_to_host(void* to, const void* from, std::size_t by
 }
 
 const char* FakeRuntime::copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+  const std::lock_guard lock(mutex_);
   if (lost_) return lost_;
   give(*streams_.at(stream), {"copy_on_device",
-                              {{static_cast<const char*>(from), bytes}, {static_cast<const char*>(to), bytes}},
+                              {{static_cast<const char*>(from), bytes}},
+                              {{static_cast<const char*>(to), bytes}},
                               [=]() -> const char* {
                                 std::memmove(to, from, bytes);
                                 return nullptr;
@@ -270,8 +419,9 @@ const char* FakeRuntime::copy_on_device(void* to, const void* from, std::size_t 
 }
 
 const char* FakeRuntime::fill(void* to, int byte, std::size_t bytes, Stream stream) {
+  const std::lock_guard lock(mutex_);
   if (lost_) return lost_;
-  give(*streams_.at(stream), {"fill", {{static_cast<const char*>(to), bytes}}, [=]() -> const char* {
+  give(*streams_.at(stream), {"fill", {}, {{static_cast<const char*>(to), bytes}}, [=]() -> const char* {
                                 std::memset(to, byte, bytes);
                                 return nullptr;
                               }});
@@ -279,6 +429,7 @@ const char* FakeRuntime::fill(void* to, int byte, std::size_t bytes, Stream stre
 }
 
 void FakeRuntime::run(Kernel kernel, const KernelCall& call) {
+  const std::lock_guard lock(mutex_);
   std::string name = "a kernel that this device does not have";
   for (const auto& [op, entry] : entries_)
     if (entry.kernel == kernel || (entry.group && entry.group == kernel)) name = op;
@@ -287,14 +438,15 @@ void FakeRuntime::run(Kernel kernel, const KernelCall& call) {
   if (queue.capturing && name == refused_in_capture) return call.fault->report("this launch cannot be captured", 900);
   if (!is_in(pinned_, {reinterpret_cast<const char*>(call.fault), sizeof(KernelFault)}))
     problem(name + ": its fault is not in pinned memory");
-  auto own = std::make_shared<OwnCall>(call);
-  Work work{name, {}, [=, this]() -> const char* {
+  auto own = std::make_shared<OwnCall>(call, find_op(name));
+  Work work{name, {}, {}, [=, this]() -> const char* {
               run_kernel(kernel, *own);
               ++counts.kernels;
               return name == breaks ? kLost : nullptr;
             }};
-  for (const View& view : own->views) work.on_device.push_back(range_of(view));
-  work.on_device.push_back({static_cast<const char*>(call.workspace), call.workspace_bytes});
+  for (std::int32_t k = 0; k < call.n_inputs + call.n_outputs; ++k)
+    (k < call.n_inputs ? work.reads : work.writes).push_back(range_of(own->views[static_cast<std::size_t>(k)]));
+  work.writes.push_back({static_cast<const char*>(call.workspace), call.workspace_bytes});
   if (reinterpret_cast<std::uintptr_t>(call.workspace) % 16 != 0) problem(name + ": its workspace is not aligned");
   give(queue, std::move(work));
 }
@@ -302,13 +454,16 @@ void FakeRuntime::run(Kernel kernel, const KernelCall& call) {
 // ---- graphs ----
 
 const char* FakeRuntime::begin_capture(Stream stream) {
+  const std::lock_guard lock(mutex_);
   if (const char* error = refuse_in_capture("begin_capture")) return error;
   streams_.at(stream)->capturing = true;
+  streams_.at(stream)->capturer = std::this_thread::get_id();
   ++counts.captures;
   return nullptr;
 }
 
 const char* FakeRuntime::end_capture(Stream stream, Graph* graph) {
+  const std::lock_guard lock(mutex_);
   Queue& queue = *streams_.at(stream);
   if (!queue.capturing) return problem("end_capture without a capture");
   queue.capturing = false;
@@ -320,11 +475,13 @@ const char* FakeRuntime::end_capture(Stream stream, Graph* graph) {
 }
 
 const char* FakeRuntime::node_count(Graph graph, std::size_t* nodes) {
+  const std::lock_guard lock(mutex_);
   *nodes = graphs_.at(graph)->nodes.size();
   return nullptr;
 }
 
 const char* FakeRuntime::instantiate(Graph graph, GraphExec* exec) {
+  const std::lock_guard lock(mutex_);
   if (const char* error = refuse_in_capture("instantiate")) return error;
   auto copy = std::make_unique<Recording>(*graphs_.at(graph));
   *exec = copy.get();
@@ -334,10 +491,12 @@ const char* FakeRuntime::instantiate(Graph graph, GraphExec* exec) {
 }
 
 const char* FakeRuntime::upload(GraphExec exec, Stream) {
+  const std::lock_guard lock(mutex_);
   return execs_.count(exec) == 1 ? nullptr : problem("upload of what is no graph");
 }
 
 const char* FakeRuntime::launch(GraphExec exec, Stream stream) {
+  const std::lock_guard lock(mutex_);
   if (lost_) return lost_;
   if (execs_.count(exec) == 0) return problem("launch of what is no graph");
   ++counts.launches;
@@ -346,10 +505,12 @@ const char* FakeRuntime::launch(GraphExec exec, Stream stream) {
 }
 
 const char* FakeRuntime::destroy_graph(Graph graph) {
+  const std::lock_guard lock(mutex_);
   return graphs_.erase(graph) == 1 ? nullptr : problem("destroy_graph of what is no graph");
 }
 
 const char* FakeRuntime::destroy_exec(GraphExec exec) {
+  const std::lock_guard lock(mutex_);
   return execs_.erase(exec) == 1 ? nullptr : problem("destroy_exec of what is no graph");
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace tapedeck::test {
 namespace {
@@ -24,7 +25,7 @@ class Fake : public ::testing::Test {
   }
 
   // relu of four numbers.
-  void call(void* from, void* to) {
+  void call(void* from, void* to, kernels::cuda::Stream on = nullptr) {
     View views[2];
     for (View& v : views) v.rank = 1, v.sizes[0] = 4, v.strides[0] = 1;
     views[0].data = from;
@@ -33,7 +34,7 @@ class Fake : public ::testing::Test {
     call.inputs = views;
     call.outputs = views + 1;
     call.n_inputs = call.n_outputs = 1;
-    call.stream = stream;
+    call.stream = on ? on : stream;
     call.fault = new (pinned) KernelFault;
     fake.run(fake.kernel("relu")->kernel, call);
   }
@@ -104,6 +105,110 @@ TEST_F(Fake, NotesAGraphWhoseMemoryIsGone) {
   fake.launch(exec, stream);
   expect_problem("relu: 16 bytes are in no allocation");
   EXPECT_FALSE(fake.at_rest());
+}
+
+// ---- streams and events ----
+
+class FakeStreams : public Fake {
+ protected:
+  FakeStreams() {
+    fake.create_stream(&other);
+    fake.create_event(&event);
+  }
+  void* second_half() const { return static_cast<char*>(memory) + 32; }
+
+  kernels::cuda::Stream other = nullptr;
+  kernels::cuda::Event event = nullptr;
+};
+
+TEST_F(FakeStreams, NotesARaceOfAWriteAndARead) {
+  call(memory, second_half());
+  call(second_half(), memory, other);
+  expect_problem("a race: relu on stream 1");
+}
+
+TEST_F(FakeStreams, AnOpInPlaceIsNoRace) {
+  call(memory, memory);
+  call(memory, memory);
+  EXPECT_TRUE(fake.problems().empty());
+}
+
+TEST_F(FakeStreams, ReadsOfTheSameBytesAreNoRace) {
+  call(memory, static_cast<char*>(memory) + 16);
+  call(memory, static_cast<char*>(memory) + 32, other);
+  EXPECT_TRUE(fake.problems().empty());
+}
+
+TEST_F(FakeStreams, NotesAWriteThatPassesARead) {
+  call(memory, static_cast<char*>(memory) + 16);
+  call(static_cast<char*>(memory) + 48, memory, other);
+  expect_problem("a race: relu on stream 1 writes bytes that relu on stream 0 reads");
+}
+
+TEST_F(FakeStreams, AnEventOrdersTwoStreams) {
+  float numbers[4] = {1, -1, 1, -1}, results[4] = {};
+  fake.copy_to_device(memory, numbers, 16, stream);
+  call(memory, second_half());
+  fake.record(event, stream);
+  fake.wait_on_device(other, event);
+  call(second_half(), memory, other);
+  fake.copy_to_host(results, memory, 16, other);
+  bool done = true;
+  fake.is_done(event, &done);
+  EXPECT_FALSE(done);
+  fake.synchronize(other);
+  EXPECT_EQ(results[0], 1) << "the other stream has run what the event stands behind";
+  fake.is_done(event, &done);
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(fake.problems().empty()) << fake.problems().front();
+}
+
+TEST_F(FakeStreams, AnEventOrdersNothingThatComesAfterIt) {
+  fake.record(event, stream);
+  call(memory, second_half());
+  fake.wait_on_device(other, event);
+  call(second_half(), memory, other);
+  expect_problem("a race");
+}
+
+TEST_F(FakeStreams, OrderPassesFromStreamToStream) {
+  kernels::cuda::Stream third = nullptr;
+  kernels::cuda::Event second = nullptr;
+  fake.create_stream(&third);
+  fake.create_event(&second);
+  call(memory, second_half());
+  fake.record(event, stream);
+  fake.wait_on_device(other, event);
+  fake.record(second, other);
+  fake.wait_on_device(third, second);
+  call(second_half(), memory, third);
+  EXPECT_TRUE(fake.problems().empty()) << fake.problems().front();
+}
+
+TEST_F(FakeStreams, AWaitOfTheHostOrdersItsOwnThread) {
+  call(memory, second_half());
+  fake.record(event, stream);
+  fake.wait_on_host(event);
+  call(second_half(), memory, other);
+  EXPECT_TRUE(fake.problems().empty()) << fake.problems().front();
+  std::thread([&] { call(second_half(), memory, stream); }).join();
+  expect_problem("a race");
+}
+
+TEST_F(FakeStreams, NotesEventsInACapture) {
+  fake.begin_capture(stream);
+  EXPECT_NE(fake.record(event, stream), nullptr);
+  expect_problem("an event is recorded while its stream is captured");
+  EXPECT_NE(fake.wait_on_device(stream, event), nullptr);
+  expect_problem("a captured stream waits for an event outside");
+  EXPECT_NE(fake.wait_on_host(event), nullptr);
+  expect_problem("wait_on_host while a stream is captured");
+}
+
+TEST_F(FakeStreams, NotesAStreamThatGoesBeforeItsWork) {
+  call(memory, second_half());
+  fake.destroy_stream(stream);
+  expect_problem("a stream is destroyed while work is waiting");
 }
 
 }  // namespace
