@@ -5,7 +5,8 @@
 //     monitor     ObservedRun                output, value           Results
 //     inspect     Inspector                  keep_steps, back        KeptStep
 //
-// Every public call holds Busy: the calls of all executors on one memory come one at a time.
+// Every public call holds Busy: the calls of all executors on one memory come one at a time. A call that needs more of a
+// launched step than that it was launched waits for it (Settled).
 #include <tapedeck/capture/replay/executor_impl.h>
 
 #include <tapedeck/capture/check/check_plan.h>
@@ -51,6 +52,17 @@ std::shared_ptr<kernels::cuda::DeviceRuntime> runtime_of(const ExecutorOptions& 
   if (settings().check_nan) refuse("TAPEDECK_CHECK_NAN");
   return runtime;
 }
+
+// A call that holds Busy, and begins once the steps that were launched have come to their end.
+class Settled {
+ public:
+  Settled(replay::Memory& memory, const char* what, Name member, replay::StepRunner& runner) : busy_(memory, what, member) {
+    runner.synchronize();
+  }
+
+ private:
+  const Busy busy_;
+};
 
 int checked_threads(const ExecutorOptions& options) {
   if (options.threads < 0)
@@ -185,7 +197,7 @@ void Executor::set_input(int index, const Tensor& value) {
 
 void Executor::set_state(const std::string& name, const Tensor& value) {
   const std::int32_t slot = impl_->states.find(name);
-  const Busy busy(*impl_->memory, "set_state", impl_->name);
+  const Settled settled(*impl_->memory, "set_state", impl_->name, impl_->runner);
   impl_->states.check(slot, value);
   impl_->runner.refuse_mid_step("set_state");
   impl_->states.set(slot, value);
@@ -194,7 +206,7 @@ void Executor::set_state(const std::string& name, const Tensor& value) {
 
 void Executor::bind_state(const std::string& name, const Tensor& value) {
   const std::int32_t slot = impl_->states.find(name);
-  const Busy busy(*impl_->memory, "bind_state", impl_->name);
+  const Settled settled(*impl_->memory, "bind_state", impl_->name, impl_->runner);
   impl_->states.check_bindable(slot, value);
   impl_->runner.refuse_mid_step("bind_state");
   impl_->states.bind(slot, value);
@@ -203,7 +215,7 @@ void Executor::bind_state(const std::string& name, const Tensor& value) {
 
 Tensor Executor::state(const std::string& name) const {
   const std::int32_t slot = impl_->states.find(name);
-  const Busy busy(*impl_->memory, "state", impl_->name);
+  const Settled settled(*impl_->memory, "state", impl_->name, impl_->runner);
   return impl_->states.read(slot, impl_->buffers);
 }
 
@@ -211,6 +223,13 @@ void Executor::run() {
   const Busy busy(*impl_->memory, "run", impl_->name);
   impl_->runner.run(nullptr);
 }
+
+void Executor::launch() {
+  const Busy busy(*impl_->memory, "launch", impl_->name);
+  impl_->runner.launch();
+}
+
+void Executor::synchronize() { const Settled settled(*impl_->memory, "synchronize", impl_->name, impl_->runner); }
 
 std::vector<Tensor> Executor::run_and_outputs() {
   const Busy busy(*impl_->memory, "run", impl_->name);
@@ -265,7 +284,7 @@ std::int32_t Executor::nodes_left() const {
 }
 
 Tensor Executor::value(const std::string& name) const {
-  const Busy busy(*impl_->memory, "value", impl_->name);
+  const Settled settled(*impl_->memory, "value", impl_->name, impl_->runner);
   return impl_->results.value(impl_->results.find_value(name));
 }
 
@@ -322,13 +341,13 @@ void Executor::remove_monitor(std::int32_t id) {
 }
 
 std::vector<Tensor> Executor::outputs() const {
-  const Busy busy(*impl_->memory, "outputs", impl_->name);
+  const Settled settled(*impl_->memory, "outputs", impl_->name, impl_->runner);
   return impl_->results.outputs();
 }
 
 Tensor Executor::output(const std::string& name) const {
   const std::size_t index = impl_->results.find(name);
-  const Busy busy(*impl_->memory, "output", impl_->name);
+  const Settled settled(*impl_->memory, "output", impl_->name, impl_->runner);
   return impl_->results.output(index);
 }
 

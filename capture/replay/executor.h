@@ -83,6 +83,15 @@ class Executor {
   void run(Timeline* timeline);           // as run(), and notes when each node ran
   void run(const RunOptions& options);
 
+  // On a device: gives one step to it, and returns before the step has run, so that the caller can prepare the next one.
+  // set_input() does not wait; launch() waits only while the device has not copied the inputs of the launch before the last.
+  // Calls that read results, or read or give state, and run() wait for the launched steps first, and throw their error: the
+  // fault of the lowest node among them. It is run() on the CPU, in the first step, if state is bound to a tensor, if a node
+  // runs on the host, with CudaGraphs::off and with TAPEDECK_SYNC.
+  void launch();
+  // Waits for the steps that were launched, and throws their error. Errors that no call has asked for end with the executor.
+  void synchronize();
+
   // ---- a step in parts ----
   // The first part begins a step. The step is under way until all its nodes have run; then state and outputs are as after
   // run(), bit for bit. Meanwhile run() and set_state() are refused, an input can be set until a node has read it, and an

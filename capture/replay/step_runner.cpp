@@ -52,13 +52,30 @@ void StepRunner::end_step() {
 void StepRunner::run_on_device(const RunOptions* options) {
   if (options && options->cancel && options->cancel->load())
     throw Cancelled("the run was cancelled; no state has been written");
+  synchronize();
   start(true, false);
-  const DeviceOutcome outcome = device_->run(options ? options->timeline : nullptr);
+  finish_on_device(device_->run(options ? options->timeline : nullptr));
+  if (options && options->progress) options->progress(1);
+}
+
+void StepRunner::finish_on_device(const DeviceOutcome& outcome) {
   if (outcome.wrote_state) states_.note_writes(walk_);
   device_->note_versions();
   if (outcome.failed()) fail_on_device(outcome);
   end_step();
-  if (options && options->progress) options->progress(1);
+}
+
+// A step that was launched counts as complete: each call that needs its results waits for it first.
+void StepRunner::launch() {
+  if (!device_) return run(nullptr);
+  start(true, false);
+  finish_on_device(device_->launch());
+}
+
+void StepRunner::synchronize() {
+  if (!device_ || device_->in_flight() == 0) return;
+  const DeviceOutcome outcome = device_->wait();
+  if (outcome.failed()) fail_on_device(outcome);
 }
 
 // ---- before ----
@@ -158,9 +175,11 @@ void StepRunner::fail(bool stopped) {
 }
 
 void StepRunner::fail_on_device(const DeviceOutcome& outcome) {
+  progress_.set_complete(false);
   member_.memory->step_of = &member_;
   member_.memory->step_wrote = outcome.wrote_state;
-  const std::string end = drop() ? kTorn : "";
+  std::string end = outcome.steps > 1 ? fmt::format("; in one of {} steps that were launched", outcome.steps) : "";
+  if (drop()) end += kTorn;
   if (outcome.fault.node == kNone) throw ExecutionError(outcome.error + end);
   throw_fault(plan_.graph, outcome.fault, end);
 }

@@ -26,6 +26,9 @@ class StepRunner {
   void run_on(DeviceStep* device) { device_ = device; }  // from now on; REQUIRES: it outlives this
 
   void run(const RunOptions* options);  // a whole step; `options` may be null
+  // As run(), but a device may still run the step when this returns; then synchronize() throws its error.
+  void launch();
+  void synchronize();  // waits for all steps that were launched, and throws their error
   // Ends the step under way, if there is one. If it had written state, a kept step gives that state back; else the state is
   // torn. True if it is torn.
   bool drop();
@@ -46,6 +49,7 @@ class StepRunner {
   bool failed() const { return walk_.failed() || observed_.damaged(); }
   [[noreturn]] void fail(bool stopped);
   void run_on_device(const RunOptions* options);
+  void finish_on_device(const DeviceOutcome& outcome);
   [[noreturn]] void fail_on_device(const DeviceOutcome& outcome);
   void end_step();
 

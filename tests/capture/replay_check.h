@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -33,24 +34,37 @@ inline void expect_equal(const Executor& executor, const EagerResult& eager, con
     EXPECT_TRUE(bit_equal(executor.state(names[s]), eager.state[s])) << what << ", state " << names[s];
 }
 
+// Runs steps that carry state, and compares outputs and state of each with those of eager execution. New inputs come with every
+// `steps_per_input`-th step.
+inline void check_steps(Executor& executor, const Graph& g, std::vector<Tensor> state, int steps, int steps_per_input = 1,
+                        const std::string& what = "") {
+  set_all(executor, {}, state);
+  std::vector<Tensor> inputs;
+  for (int step = 0; step < steps; ++step) {
+    if (step % steps_per_input == 0) {
+      inputs = stand_ins(g, 0, g.n_inputs, static_cast<std::uint64_t>(step / steps_per_input));
+      set_all(executor, inputs, {});
+    }
+    const EagerResult eager = run_eagerly(g, inputs, state);
+    executor.run();
+    expect_equal(executor, eager, what + "step " + std::to_string(step));
+    state = eager.state;
+  }
+}
+
 // Runs several steps with carried state on one, two and four threads.
 inline void check_replay(const Graph& g, const PlanOptions& options = {}, int steps = 3) {
   const Plan plan = make_plan(g, options);
   ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
   for (int threads : {1, 2, 4}) {
     Executor executor(plan, {.threads = threads});
-    std::vector<Tensor> state = stand_ins(g, g.n_inputs, g.n_state, 7);
-    set_all(executor, stand_ins(g, 0, g.n_inputs, 0), state);
-    for (int step = 0; step < steps; ++step) {
-      const std::vector<Tensor> inputs = stand_ins(g, 0, g.n_inputs, static_cast<std::uint64_t>(step));
-      for (std::size_t i = 0; i < inputs.size(); ++i) executor.set_input(static_cast<int>(i), inputs[i]);
-      const EagerResult eager = run_eagerly(g, inputs, state);
-      executor.run();
-      expect_equal(executor, eager, "threads " + std::to_string(threads) + ", step " + std::to_string(step));
-      state = eager.state;
-    }
+    check_steps(executor, g, stand_ins(g, g.n_inputs, g.n_state, 7), steps, 1, "threads " + std::to_string(threads) + ", ");
     EXPECT_EQ(executor.observed_peak_bytes(), plan.peak_bytes) << "threads " << threads;
   }
+}
+
+inline void expect_mentions(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' is not in: " << text;
 }
 
 }  // namespace tapedeck

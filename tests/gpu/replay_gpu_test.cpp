@@ -193,6 +193,24 @@ TEST_F(ReplayGpu, AnIndexOutOfRangeNamesItsOp) {
   }
 }
 
+// The inputs change while the device has earlier steps in work.
+TEST_F(ReplayGpu, LaunchedStepsEqualStepsThatAreWaitedFor) {
+  const Step s = record_step("mlp", {.batch = 16});
+  Executor launched = executor_on("cuda", s), waited = executor_on("cuda", s);
+  const Type& type = s.graph.values[0].type;
+  for (int step = 0; step < steps(200); ++step) {
+    const Tensor x = default_value(type, static_cast<std::uint64_t>(step), "x");
+    for (Executor* executor : {&launched, &waited}) executor->set_input(0, x);
+    launched.launch();
+    waited.run();
+  }
+  EXPECT_GT(launched.device_counters().steps_ahead, 0);
+  for (std::size_t i = 0; i < s.graph.outputs.size(); ++i)
+    EXPECT_TRUE(bit_equal(launched.outputs()[i], waited.outputs()[i])) << i;
+  for (const std::string& name : launched.state_names())
+    EXPECT_TRUE(bit_equal(launched.state(name), waited.state(name))) << name;
+}
+
 TEST_F(ReplayGpu, TwoThreadsCaptureAndReplayAtOnce) {
   if (stand_in()) GTEST_SKIP() << "the stand-in serves one thread";
   const Step s = record_step("mlp", {.batch = 16});

@@ -24,7 +24,9 @@ struct DeviceCounters {
   std::int64_t failed_captures = 0;   // then the executor goes on without graphs
   std::int64_t instantiations = 0;    // of graphs; 0 in steady state
   std::int64_t graph_nodes = 0;       // of all graphs of one step
-  std::int64_t synchronizations = 0;  // one for each step, host node and result that is fetched
+  std::int64_t steps_ahead = 0;       // launches that returned before their step had run
+  std::int64_t synchronizations = 0;  // waits for all work: of run(), host nodes, and calls that read or write results
+  std::int64_t input_waits = 0;       // launches that waited until the inputs of an earlier step had been copied
   std::int64_t bytes_to_device = 0, bytes_to_host = 0;
   std::int64_t allocated_bytes = 0;  // on the device
   std::string without_graphs;        // why steps run without graphs; empty: they have graphs

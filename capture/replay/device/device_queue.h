@@ -31,6 +31,7 @@ class DeviceQueue {
   DeviceQueue(const DeviceQueue&) = delete;
 
   kernels::cuda::DeviceRuntime& runtime() const { return *runtime_; }
+  const std::shared_ptr<kernels::cuda::DeviceRuntime>& shared_runtime() const { return runtime_; }
   kernels::cuda::Stream stream() const { return stream_; }
 
   void upload(void* to, const void* from, std::int64_t bytes) {
@@ -47,6 +48,14 @@ class DeviceQueue {
     ++counters.synchronizations;
     check(runtime_->synchronize(stream_));
   }
+  // Waits if the event of this stream is not done, and counts it.
+  void wait_for(kernels::cuda::Event event) {
+    bool done = false;
+    check(runtime_->is_done(event, &done));
+    if (done) return;
+    ++counters.input_waits;
+    check(runtime_->wait_on_host(event));
+  }
   static void check(const char* error) {
     if (error) throw DeviceFailure(error);
   }
@@ -56,6 +65,22 @@ class DeviceQueue {
  private:
   const std::shared_ptr<kernels::cuda::DeviceRuntime> runtime_;
   kernels::cuda::Stream stream_ = nullptr;
+};
+
+// An event of a device, never recorded at first.
+class DeviceEvent {
+ public:
+  explicit DeviceEvent(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime) : runtime_(std::move(runtime)) {
+    DeviceQueue::check(runtime_->create_event(&event_));
+  }
+  ~DeviceEvent() { runtime_->destroy_event(event_); }
+  DeviceEvent(const DeviceEvent&) = delete;
+
+  kernels::cuda::Event get() const { return event_; }
+
+ private:
+  const std::shared_ptr<kernels::cuda::DeviceRuntime> runtime_;
+  kernels::cuda::Event event_ = nullptr;
 };
 
 }  // namespace tapedeck::replay

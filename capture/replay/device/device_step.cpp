@@ -3,6 +3,10 @@
 //     step 1      call a | wait | call b | wait | ...         every kernel has run once
 //     step 2      capture, then as step 3
 //     step 3      send inputs | launch | wait | read faults
+//
+//     launch()    send inputs | launch
+//     launch()    send inputs | launch
+//     wait()      wait | read faults
 #include <tapedeck/capture/replay/device/device_step.h>
 
 #include <tapedeck/capture/cost/timeline.h>
@@ -53,11 +57,12 @@ DeviceStep::DeviceStep(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, co
       parts_(device_parts(program)),
       memory_(runtime_, DeviceLayout(buffers.table(), program.scratch_bytes)),
       queue_(runtime_),
-      input_staging_(runtime_, staging_offsets(plan, buffers.table()).back()),
+      input_staging_(queue_, staging_offsets(plan, buffers.table()).back()),
       faults_(runtime_, program),
       host_(program, queue_, threads == 1),
       graphs_(program, parts_, queue_, faults_),
       staging_offset_(staging_offsets(plan, buffers.table())),
+      on_device_alone_(std::none_of(parts_.begin(), parts_.end(), [](const DevicePart& part) { return part.on_host; })),
       new_inputs_(static_cast<std::size_t>(plan.graph.n_inputs)),
       new_state_(static_cast<std::size_t>(plan.graph.n_state)),
       versions_(static_cast<std::size_t>(plan.graph.n_state)),
@@ -100,25 +105,31 @@ DeviceCounters DeviceStep::counters() const { return queue_.counters; }
 // ---- what is sent before a step ----
 
 void DeviceStep::state_changed(std::int32_t slot) {
-  new_state_[slot] = true;
+  any_new_state_ = new_state_[slot] = true;
+  any_bound_state_ = any_bound_state_ || member_.state[slot]->bound.defined();  // it stays bound
   stale_[buffers_.table().state(slot)] = false;
 }
 
-// The staging memory is free: each step is waited for.
 void DeviceStep::send_inputs() {
+  if (!any_new_input_) return;
   const BufferTable& table = buffers_.table();
+  char* const half = input_staging_.next_half();
   for (std::int32_t slot = 0; slot < plan_.graph.n_inputs; ++slot) {
     const BufferId b = table.input(slot);
     if (!new_inputs_[slot]) continue;
     new_inputs_[slot] = false;
     if (table.bytes[b] <= 0) continue;
-    char* staged = input_staging_.data() + staging_offset_[slot];
+    char* staged = half + staging_offset_[slot];
     std::memcpy(staged, buffers_.address(b), static_cast<std::size_t>(table.bytes[b]));
     queue_.upload(memory_.bases()[b], staged, table.bytes[b]);
   }
+  input_staging_.copies_given();
+  any_new_input_ = false;
 }
 
+// The copies read the bytes of the host themselves: these change after the next wait only.
 void DeviceStep::send_state() {
+  if (!any_new_state_ && !any_bound_state_) return;
   const BufferTable& table = buffers_.table();
   for (std::size_t slot = 0; slot < member_.state.size(); ++slot) {
     const StateValue& value = *member_.state[slot];
@@ -130,34 +141,67 @@ void DeviceStep::send_state() {
     stale_[b] = false;
     if (value.bound.defined()) versions_[slot] = value.version();
   }
+  any_new_state_ = false;
 }
 
 void DeviceStep::note_versions() {
+  if (!any_bound_state_) return;
   for (std::size_t slot = 0; slot < member_.state.size(); ++slot)
     if (member_.state[slot]->bound.defined()) versions_[slot] = member_.state[slot]->version();
 }
 
 // ---- a step ----
 
-DeviceOutcome DeviceStep::run(Timeline* timeline) {
+DeviceOutcome DeviceStep::run(Timeline* timeline) { return step(false, timeline); }
+
+DeviceOutcome DeviceStep::launch() { return step(goes_ahead(), nullptr); }
+
+bool DeviceStep::goes_ahead() const { return warm_ && !needs_waits_ && on_device_alone_ && !any_bound_state_; }
+
+DeviceOutcome DeviceStep::step(bool ahead, Timeline* timeline) {
   refuse_if_lost();
   DeviceOutcome outcome;
+  const bool others_in_flight = in_flight_ > 0;
   begun_ = known_ = 0;
   try {
     send_inputs();
     send_state();
     const bool graphed = !timeline && captures();
-    run_parts(!graphed && (needs_waits_ || !warm_ || timeline), graphed ? nullptr : timeline, &outcome);
+    ++in_flight_;
+    if (run_parts(!graphed && (needs_waits_ || !warm_ || timeline), graphed ? nullptr : timeline, &outcome) && !ahead)
+      settle(&outcome);
+    if (timeline) timeline->run_ns = now_ns() - began_ns_;
+    queue_.counters.steps_ahead += ahead;
   } catch (const DeviceFailure& failure) {
     note_failure(failure, &outcome);
   }
-  note_results(&outcome);
+  note_results(others_in_flight, &outcome);
   try {
     if (outcome.wrote_state && lost_.empty()) fetch_bound_state();
   } catch (const DeviceFailure& failure) {
     note_failure(failure, &outcome);
   }
+  if (outcome.failed() && in_flight_ > 0) outcome.steps = std::exchange(in_flight_, 0);
   return outcome;
+}
+
+DeviceOutcome DeviceStep::wait() {
+  DeviceOutcome outcome;
+  try {
+    settle(&outcome);
+  } catch (const DeviceFailure& failure) {
+    note_failure(failure, &outcome);
+  }
+  outcome.wrote_state = !program_.state_writers.empty();
+  return outcome;
+}
+
+// The end of the steps in flight.
+void DeviceStep::settle(DeviceOutcome* outcome) {
+  outcome->steps = std::exchange(in_flight_, 0);
+  if (!synchronize(outcome)) return;
+  warm_ = true;
+  queue_.counters.steps += outcome->steps;
 }
 
 // Whether this step runs by graphs. A capture that fails is not tried again.
@@ -173,18 +217,15 @@ bool DeviceStep::captures() {
   return false;
 }
 
-void DeviceStep::run_parts(bool one_by_one, Timeline* timeline, DeviceOutcome* outcome) {
+// run_parts(), run_part(), call(), run_on_host() and synchronize() return false if the step stops here.
+
+bool DeviceStep::run_parts(bool one_by_one, Timeline* timeline, DeviceOutcome* outcome) {
   began_ns_ = now_ns();
   if (timeline) timeline->slices.clear();
   for (std::size_t p = 0; p < parts_.size(); ++p)
-    if (!run_part(p, one_by_one, timeline, outcome)) return;
-  if (!wait(outcome)) return;
-  if (timeline) timeline->run_ns = now_ns() - began_ns_;
-  warm_ = true;
-  ++queue_.counters.steps;
+    if (!run_part(p, one_by_one, timeline, outcome)) return false;
+  return true;
 }
-
-// run_part(), call(), run_on_host() and wait() return false if the step stops here.
 
 bool DeviceStep::run_part(std::size_t p, bool one_by_one, Timeline* timeline, DeviceOutcome* outcome) {
   const DevicePart& part = parts_[p];
@@ -216,13 +257,13 @@ bool DeviceStep::call(std::int32_t i, bool waits, DeviceOutcome* outcome) {
   begun_ = i + 1;
   runtime_->run(instruction.kernel, instruction.call);
   ++queue_.counters.kernel_calls;
-  return !waits || wait(outcome);
+  return !waits || synchronize(outcome);
 }
 
 // The host waits for the operands, so faults before this node are known, and stop the step as on the CPU.
 bool DeviceStep::run_on_host(std::int32_t i, DeviceOutcome* outcome) {
   host_.fetch(i);
-  if (!wait(outcome)) return false;
+  if (!synchronize(outcome)) return false;
   begun_ = i + 1;
   ++queue_.counters.host_nodes;
   try {
@@ -234,11 +275,12 @@ bool DeviceStep::run_on_host(std::int32_t i, DeviceOutcome* outcome) {
     return false;
   }
   if (!program_.instructions[i].call.fault->what.load(std::memory_order_relaxed)) return true;
-  return wait(outcome);
+  return synchronize(outcome);
 }
 
-bool DeviceStep::wait(DeviceOutcome* outcome) {
+bool DeviceStep::synchronize(DeviceOutcome* outcome) {
   queue_.synchronize();
+  input_staging_.all_read();
   known_ = begun_;
   const std::int32_t faulty = faults_.lowest();
   if (faulty == kNone) return true;
@@ -271,9 +313,9 @@ std::string DeviceStep::running_text() const {
                      text(known_), text(begun_ - 1));
 }
 
-void DeviceStep::note_results(DeviceOutcome* outcome) {
+void DeviceStep::note_results(bool others_in_flight, DeviceOutcome* outcome) {
   const BufferTable& table = buffers_.table();
-  outcome->wrote_state = !program_.state_writers.empty() && program_.state_writers.front() < begun_;
+  outcome->wrote_state = !program_.state_writers.empty() && (others_in_flight || program_.state_writers.front() < begun_);
   for (std::size_t s = 0; s < plan_.output_slots.size(); ++s) stale_[table.output(static_cast<std::int32_t>(s))] = true;
   if (!outcome->wrote_state) return;
   for (const Update& u : plan_.graph.updates)
@@ -282,6 +324,7 @@ void DeviceStep::note_results(DeviceOutcome* outcome) {
 
 // All copies are given to the stream before the one wait.
 void DeviceStep::fetch_bound_state() {
+  if (!any_bound_state_) return;
   std::vector<BufferId> fetched;
   for (std::size_t slot = 0; slot < member_.state.size(); ++slot) {
     const BufferId b = buffers_.table().state(static_cast<std::int32_t>(slot));

@@ -23,10 +23,6 @@ namespace {
 
 using testing::message_of;
 
-void expect_mentions(const std::string& text, std::initializer_list<const char*> words) {
-  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' is not in: " << text;
-}
-
 // ---- results equal those of run_eagerly ----
 
 TEST(Executor, ReplaysAStepWithStateAndBroadcasting) {

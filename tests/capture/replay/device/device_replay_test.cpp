@@ -13,7 +13,7 @@
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/random_graph.h>
-#include <tapedeck/tests/capture/replay/device/fake_runtime.h>
+#include <tapedeck/tests/capture/replay/device/device_replay.h>
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -28,66 +28,22 @@
 namespace tapedeck {
 namespace {
 
+using test::DeviceReplay;
 using test::FakeRuntime;
+using test::ints;
+using test::kLookup;
+using test::kSgdStep;
+using test::longs;
 using testing::message_of;
 
-void expect_mentions(const std::string& text, std::initializer_list<const char*> words) {
-  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' is not in: " << text;
-}
-
-// A fake device that is "cuda" during a test. At its end nothing may be left on it.
-class DeviceReplay : public ::testing::Test {
- protected:
-  ~DeviceReplay() override {
-    for (const std::string& problem : fake->problems()) ADD_FAILURE() << problem;
-    EXPECT_TRUE(fake->at_rest()) << "memory, a stream or a graph was not given back";
-  }
-  Executor executor(const Plan& plan, CudaGraphs graphs = CudaGraphs::automatic) {
-    return Executor(plan, {.device = "cuda", .cuda_graphs = graphs});
-  }
-
-  const std::shared_ptr<FakeRuntime> fake = std::make_shared<FakeRuntime>();
-  const ScopedDevice scope{fake};
-};
-
-// Runs steps with other inputs each, and compares outputs and state with those of eager execution.
-void check_steps(Executor& executor, const Graph& captured, const std::vector<Tensor>& first_state, int steps) {
-  std::vector<Tensor> state = first_state;
-  set_all(executor, stand_ins(captured, 0, captured.n_inputs, 0), state);
-  for (int step = 0; step < steps; ++step) {
-    const std::vector<Tensor> inputs = stand_ins(captured, 0, captured.n_inputs, static_cast<std::uint64_t>(step / 2));
-    if (step % 2 == 0)
-      for (std::size_t i = 0; i < inputs.size(); ++i) executor.set_input(static_cast<int>(i), inputs[i]);
-    const EagerResult eager = run_eagerly(captured, inputs, state);
-    executor.run();
-    expect_equal(executor, eager, "step " + std::to_string(step));
-    state = eager.state;
-  }
-}
-
 void check_steps(Executor& executor, const Graph& g, int steps = 4) {
-  check_steps(executor, g, stand_ins(g, g.n_inputs, g.n_state, 7), steps);
+  tapedeck::check_steps(executor, g, stand_ins(g, g.n_inputs, g.n_state, 7), steps, 2);
 }
-
-constexpr const char* kStep = R"(graph step(%x: f32[4,3], %lr: f32[]) state(%w: f32[3,5], %b: f32[5]) {
-    %h: f32[4,5] = matmul(%x, %w)
-    %z: f32[4,5] = add(%h, %b)
-    %y: f32[4,5] = tanh(%z)
-    %l: f32[] = sum(%y) {axes=[0,1]}
-    %g: f32[4,5] = tanh_grad(%y, %z)
-    %xt: f32[3,4] = transpose(%x) {axes=[1,0]}
-    %gw: f32[3,5] = matmul(%xt, %g)
-    %gb: f32[5] = sum(%g) {axes=[0]}
-    %w2: f32[3,5] = sgd(%w, %gw, %lr) {weight_decay=0.1}
-    %b2: f32[5] = sgd(%b, %gb, %lr)
-    return %l, %y
-    update %w = %w2, %b = %b2
-  })";
 
 // ---- results equal those of run_eagerly ----
 
 TEST_F(DeviceReplay, AStepEqualsEagerAndIsOneGraph) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   check_steps(e, g, 6);
   const DeviceCounters counters = e.device_counters();
@@ -100,7 +56,7 @@ TEST_F(DeviceReplay, AStepEqualsEagerAndIsOneGraph) {
 }
 
 TEST_F(DeviceReplay, StepsWithoutGraphsEqualEager) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g), CudaGraphs::off);
   check_steps(e, g);
   EXPECT_EQ(e.device_counters().graph_launches, 0);
@@ -132,7 +88,7 @@ TEST_P(ZooOnDevice, EqualsEagerInABudgetAndInHalfPrecision) {
       Executor e = executor(plan, CudaGraphs::required);
       EXPECT_EQ(fake->bytes_in_use(), planned_device_bytes(plan));
       EXPECT_EQ(e.observed_peak_bytes(), planned_device_bytes(plan));
-      check_steps(e, step.graph, state, 3);
+      tapedeck::check_steps(e, step.graph, state, 3, 2);
       EXPECT_EQ(e.device_counters().graph_launches, 2);
     }
   }
@@ -160,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomOnDevice, ::testing::Range(0, 30));
 // ---- steady state ----
 
 TEST_F(DeviceReplay, AThousandStepsAllocateNothingAndLaunchOneGraphEach) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
   e.run();
@@ -175,7 +131,7 @@ TEST_F(DeviceReplay, AThousandStepsAllocateNothingAndLaunchOneGraphEach) {
 }
 
 TEST_F(DeviceReplay, OnlyWhatChangedIsCopied) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
   e.run();
@@ -241,7 +197,7 @@ TEST_F(DeviceReplay, ABoundTensorHasTheNewBytesAndItsWritesAreSeen) {
 }
 
 TEST_F(DeviceReplay, AllBoundTensorsComeBackWithOneWait) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   std::vector<Tensor> state = stand_ins(g, g.n_inputs, g.n_state, 7);
   const std::vector<Tensor> inputs = stand_ins(g, 0, g.n_inputs, 0);
@@ -288,7 +244,7 @@ TEST_F(DeviceReplay, AValueOfTheArenaIsReadFromTheDevice) {
 
 TEST_F(DeviceReplay, ANodeWithoutAKernelRunsOnTheHostBetweenTwoGraphs) {
   fake->missing = {"tanh"};
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   const Plan plan = make_plan(g);
   const DeviceSchedule schedule = device_schedule(plan);
   ASSERT_EQ(schedule.host_nodes.size(), 1u);
@@ -339,17 +295,6 @@ TEST_F(DeviceReplay, AHostCallSeesTheBytesOfTheDevice) {
 
 // ---- errors ----
 
-constexpr const char* kLookup = R"(graph lookup(%i: i64[3], %a: i32[3], %b: i32[3]) state(%w: f32[5,2], %n: i32[3]) {
-    %e: f32[3,2] = embedding(%w, %i)
-    %d: i32[3] = div(%a, %b)
-    %m: i32[3] = add(%n, %d)
-    return %e
-    update %n = %m
-  })";
-
-Tensor ints(const std::vector<std::int32_t>& v) { return from_vector(v, {static_cast<std::int64_t>(v.size())}); }
-Tensor longs(const std::vector<std::int64_t>& v) { return from_vector(v, {static_cast<std::int64_t>(v.size())}); }
-
 // The first step, and a step by graphs.
 TEST_F(DeviceReplay, AFaultOfAKernelNamesItsNodeAsOnTheCpu) {
   const Graph g = parse(kLookup);
@@ -396,7 +341,7 @@ TEST_F(DeviceReplay, AFaultOnTheHostStopsTheStep) {
 
 TEST_F(DeviceReplay, ACaptureThatFailsLeavesAnExecutorWithoutGraphs) {
   fake->refused_in_capture = "tanh";
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   ::testing::internal::CaptureStderr();
   check_steps(e, g, 5);
@@ -414,7 +359,7 @@ TEST_F(DeviceReplay, ACaptureThatFailsLeavesAnExecutorWithoutGraphs) {
 }
 
 TEST_F(DeviceReplay, ADeviceThatIsLostNamesWhatRan) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
   e.run();
@@ -429,7 +374,7 @@ TEST_F(DeviceReplay, WaitingAfterEachNodeFindsTheNodeThatBreaksTheDevice) {
   Settings settings = tapedeck::settings();
   settings.sync = true;
   const ScopedSettings sync(settings);
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   fake->breaks = "tanh";
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
@@ -440,13 +385,13 @@ TEST_F(DeviceReplay, WaitingAfterEachNodeFindsTheNodeThatBreaksTheDevice) {
 
 TEST_F(DeviceReplay, MemoryThatCannotBeHadIsNamed) {
   fake->capacity = 1000;
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   expect_mentions(message_of<ExecutionError>([&] { executor(make_plan(g)); }),
                   {"cannot be had on the device", "out of memory"});
 }
 
 TEST_F(DeviceReplay, WhatADeviceDoesNotHaveIsRefused) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
   const auto expect_refused = [](auto&& call) {
@@ -467,7 +412,7 @@ TEST_F(DeviceReplay, WhatADeviceDoesNotHaveIsRefused) {
 }
 
 TEST_F(DeviceReplay, ATimelineHasEveryCall) {
-  const Graph g = parse(kStep);
+  const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   set_all(e, stand_ins(g, 0, g.n_inputs, 0), stand_ins(g, g.n_inputs, g.n_state, 7));
   Timeline timeline;
