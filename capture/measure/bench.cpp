@@ -24,6 +24,7 @@ class Bench {
  public:
   Bench(Executor& executor, int threads, const BenchOptions& options) : executor_(executor), options_(options) {
     result_.threads = threads;
+    result_.steps_per_wait = std::max(options.steps_per_wait, 1);
   }
 
   BenchResult run() {
@@ -32,6 +33,7 @@ class Bench {
     time_steps();
     if (options_.timelines) split_steps();
     std::sort(result_.run_ns.begin(), result_.run_ns.end());
+    std::sort(result_.launch_ns.begin(), result_.launch_ns.end());
     return std::move(result_);
   }
 
@@ -40,6 +42,23 @@ class Bench {
     const std::int64_t begin = now_ns();
     executor_.run(timeline);
     return now_ns() - begin;
+  }
+
+  std::int64_t timed_step() {
+    result_.run_ns.push_back(step(nullptr));
+    return result_.run_ns.back();
+  }
+
+  // Steps that are waited for together. Returns their time in all.
+  std::int64_t launched_steps() {
+    const std::int64_t begin = now_ns();
+    for (int i = 0; i < result_.steps_per_wait; ++i) executor_.launch();
+    const std::int64_t launched = now_ns();
+    executor_.synchronize();
+    const std::int64_t end = now_ns();
+    result_.launch_ns.push_back((launched - begin) / result_.steps_per_wait);
+    result_.run_ns.push_back((end - begin) / result_.steps_per_wait);
+    return end - begin;
   }
 
   bool stopped() {
@@ -65,8 +84,7 @@ class Bench {
     double spent = 0;
     while (!stopped() && result_.run_ns.size() < kMostRuns &&
            (spent < wanted || static_cast<int>(result_.run_ns.size()) < options_.min_runs)) {
-      result_.run_ns.push_back(step(nullptr));
-      spent += static_cast<double>(result_.run_ns.back());
+      spent += static_cast<double>(result_.steps_per_wait > 1 ? launched_steps() : timed_step());
       report(0.8 * spent / std::max(wanted, 1.0));
     }
   }

@@ -34,6 +34,7 @@ struct BenchOptions {
   bool until_steady = true;  // by time: no longer than it takes until three steps in a row agree within 5 %
   double min_time_s = 1;     // time steps until they took this long together; those with a timeline take a quarter of it more
   int min_runs = 3;
+  int steps_per_wait = 1;   // of the timed steps: so many are launched, then they are waited for; more than one is for devices
   bool timelines = true;    // false: no steps with a timeline, so no split; a device runs them without its graphs
   bool node_times = false;  // fill BenchResult::node_us; steps with a timeline then take as long as the others
   const std::atomic<bool>* cancel = nullptr;  // checked between steps; what has been measured by then is the result
@@ -43,7 +44,9 @@ struct BenchOptions {
 struct BenchResult {
   int threads = 1;
   int warmup_runs = 0;
-  std::vector<std::int64_t> run_ns;  // of the timed steps, ascending
+  int steps_per_wait = 1;
+  std::vector<std::int64_t> run_ns;     // of the timed steps, ascending; of several per wait, the mean of these
+  std::vector<std::int64_t> launch_ns;  // of several per wait: the time of the host in one launch, ascending
   int timeline_runs = 0;
   double kernels_ns = 0, outside_ns = 0;  // of a step; 0 if timeline_runs is
   double thread_busy = 0;                 // 0..1

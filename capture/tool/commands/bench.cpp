@@ -116,6 +116,7 @@ std::vector<Option> table(BenchCommandOptions& o) {
 }
 
 constexpr double kMinTime = 1, kSmallMinTime = 0.3;
+constexpr int kLaunchedTogether = 16;  // steps on a device
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -174,6 +175,7 @@ class BenchRun {
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
     how_.node_times = options.roofline;
     how_.timelines = !options.device.on_device();
+    if (options.device.on_device()) how_.steps_per_wait = kLaunchedTogether;
     how_.cancel = &interrupted();
     plan_.cancel = &interrupted();
     read_budget(options.budget, &plan_);
@@ -300,6 +302,9 @@ class BenchRun {
     if (threads_.size() > 1) text += fmt::format("  {:.2f} x", row.speedup);
     text += "\n";
     if (row.roofline) text += roofline_text(*row.roofline, options_.top);
+    if (row.on_device)
+      text += fmt::format("  launch         {:.4f} ms of the host for a step; {} steps are waited for together\n",
+                          static_cast<double>(percentile(r.launch_ns, 50)) / 1e6, r.steps_per_wait);
     if (row.on_device && (talk().verbose || !row.on_device->on_host.empty())) text += device_text(*row.on_device);
     answer(text);
     finish_answer();

@@ -488,6 +488,7 @@ int run(const ReplayOptions& options) {
   how.monitors = options.monitors;
   how.monitor_inputs = options.monitor_inputs;
   how.prints_lines = !options.json && !talk().quiet;
+  how.reads_ahead = options.device.on_device();
   const Tolerance tolerance = device_tolerance(options);
   EagerCheck check(file.captured, start, options.device.on_device() ? &tolerance : nullptr);
   std::optional<NodeTimer> timer;

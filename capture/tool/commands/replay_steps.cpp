@@ -141,8 +141,9 @@ void ReplaySteps::run(ReplaySummary* summary) {
   for (std::int64_t s = 0; loops ? s == 0 || loop_done() < 1 : s < options_.steps; ++s) {
     if (interrupted() && loops && s > 0) break;
     if (interrupted()) throw Cancelled("interrupted");
-    if (s > 0) feed(s);
+    feed(s);
     seen_.clear();
+    const std::vector<Tensor> inputs = inputs_;
     const bool is_last = !loops && s + 1 == options_.steps;
     RunOptions how{.timeline = options_.timeline ? options_.timeline(loops || is_last) : nullptr, .cancel = &interrupted()};
     how.progress = [&](double done) {
@@ -150,14 +151,14 @@ void ReplaySteps::run(ReplaySummary* summary) {
     };
     const Clock::time_point begin = Clock::now();
     try {
-      run_step(is_last, how, summary);
+      options_.reads_ahead && !is_last && !how.timeline ? run_beside_reading(s + 1) : run_step(is_last, how, summary);
     } catch (const Cancelled&) {
       if (!loops || s == 0) throw;
       break;
     }
     summary->step_ms.push_back(ms_since(begin));
     tell(s + 1, summary);
-    if (options_.after_step) options_.after_step(inputs_);
+    if (options_.after_step) options_.after_step(inputs);
   }
   summary->steps = static_cast<std::int64_t>(summary->step_ms.size());
   summary->interrupted = loops && interrupted();
@@ -166,12 +167,26 @@ void ReplaySteps::run(ReplaySummary* summary) {
 }
 
 void ReplaySteps::feed(std::int64_t step) {
+  if (unread_) std::rethrow_exception(std::exchange(unread_, nullptr));
+  if (step == fed_) return;
+  fed_ = step;
   for (const auto& [input, sequence] : start_.sequences) {
     Tensor value = sequence->at(step);
     if (!value.defined()) continue;
     executor_.set_input(input, value);
     inputs_[static_cast<std::size_t>(input)] = std::move(value);
   }
+}
+
+// An input that cannot be read is an error of the next step, after the results of this one were told.
+void ReplaySteps::run_beside_reading(std::int64_t next) {
+  executor_.launch();
+  try {
+    feed(next);
+  } catch (...) {
+    unread_ = std::current_exception();
+  }
+  executor_.synchronize();
 }
 
 void ReplaySteps::run_step(bool is_last, const RunOptions& how, ReplaySummary* summary) {

@@ -9,6 +9,7 @@
 #include <tapedeck/capture/replay/executor.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct StepOptions {
   std::vector<std::string> monitors;  // patterns
   bool monitor_inputs = false;        // monitors show the operands of nodes too
   bool prints_lines = true;           // one for each step, to stdout
+  bool reads_ahead = false;           // the inputs of a step are read while a device runs the step before it
   std::function<Timeline*(bool is_last)> timeline = {};                    // for each step; null: none
   std::function<void(const std::vector<Tensor>& inputs)> after_step = {};  // with the inputs of the step
 };
@@ -54,6 +56,7 @@ class ReplaySteps {
   void note(const Monitored& m);
   void feed(std::int64_t step);
   void run_step(bool is_last, const RunOptions& how, ReplaySummary* summary);
+  void run_beside_reading(std::int64_t next);
   void run_to_stop(ReplaySummary* summary);
   void show_values(ReplaySummary* summary) const;
   void run_phases(const RunOptions& how, ReplaySummary* summary);
@@ -66,7 +69,9 @@ class ReplaySteps {
   StepOptions options_;
   std::vector<NamedType> shown_;
   NodeId last_node_ = kNone;          // of `until`: the node behind which the last step stops
-  std::vector<Tensor> inputs_;        // of the step
+  std::vector<Tensor> inputs_;        // of the step that runs next
+  std::int64_t fed_ = 0;              // the inputs of the executor are those of this step
+  std::exception_ptr unread_;         // why the inputs of the next step cannot be read
   std::vector<MonitoredValue> seen_;  // in the step
 };
 

@@ -30,7 +30,11 @@ Json row_json(const BenchRow& row) {
   j["plan_threads"] = row.plan_threads;
   j["costs"] = row.costs;
   if (row.roofline) j["roofline"] = roofline_json(*row.roofline);
-  if (row.on_device) j["on_device"] = device_json(*row.on_device);
+  if (row.on_device) {
+    j["steps_per_wait"] = r.steps_per_wait;
+    j["launch_ms"] = ms(static_cast<double>(percentile(r.launch_ns, 50)));
+    j["on_device"] = device_json(*row.on_device);
+  }
   return j;
 }
 

@@ -46,7 +46,8 @@ std::string device_text(const DeviceUse& use) {
                                  c.graph_launches == 1 ? "1 launch" : fmt::format("{} launches", c.graph_launches));
   if (!c.without_graphs.empty()) text += fmt::format("  no graphs      {}\n", c.without_graphs);
   text += fmt::format("  copied         {} to the device, {} back; waited {}\n", human_size(c.bytes_to_device),
-                      human_size(c.bytes_to_host), plural(c.synchronizations, "time"));
+                      human_size(c.bytes_to_host), plural(c.synchronizations + c.input_waits, "time"));
+  text += fmt::format("  steps          {}, {} of them launched ahead\n", c.steps, c.steps_ahead);
   text += fmt::format("  scratch        {}, in the peak\n", human_size(use.scratch_bytes));
   if (use.joined_updates > 0) text += "  updates        " + joined_text(use.joined_updates, use.update_groups) + "\n";
   return text + host_text(use.on_host);
@@ -63,7 +64,9 @@ Json device_json(const DeviceUse& use) {
             {"instantiations", c.instantiations},
             {"kernel_calls", c.kernel_calls},
             {"host_nodes_run", c.host_nodes},
+            {"steps_ahead", c.steps_ahead},
             {"synchronizations", c.synchronizations},
+            {"input_waits", c.input_waits},
             {"bytes_to_device", c.bytes_to_device},
             {"bytes_to_host", c.bytes_to_host},
             {"allocated_bytes", c.allocated_bytes},

@@ -80,6 +80,17 @@ TEST(Bench, RunsWhatItSays) {
   EXPECT_EQ(executor.state("n").item(), static_cast<double>(5 + 7 + r.timeline_runs));
 }
 
+TEST(Bench, StepsThatAreWaitedForTogetherAreAllRun) {
+  Executor executor = counting_executor();
+  const BenchResult r =
+      bench(executor, 1, {.warmup_runs = 2, .min_time_s = 1e-9, .min_runs = 3, .steps_per_wait = 16, .timelines = false});
+  EXPECT_EQ(r.steps_per_wait, 16);
+  EXPECT_EQ(r.run_ns.size(), 3u);
+  ASSERT_EQ(r.launch_ns.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_LE(r.launch_ns[i], r.run_ns[i]) << "a launch is a part of its step";
+  EXPECT_EQ(executor.state("n").item(), 2.0 + 3 * 16);
+}
+
 TEST(Bench, TimesForAsLongAsAsked) {
   Executor executor = counting_executor();
   double last = 0;

@@ -38,12 +38,13 @@ void bench_workload(const Workload& w, double seconds, Rows* rows) {
     set_all(&executor, captured);
     executor.run();
     const double ready_ms = us_since(begin) / 1000;
-    const Times t = measure([&] { executor.run(); }, nullptr, seconds, 3, 150);
+    const Times t = measure([&] { executor.launch(); }, [&] { executor.synchronize(); }, seconds, 3, 150, 500);
     const DeviceCounters counters = executor.device_counters();
     rows->add(w.name, t,
               {{"nodes", std::to_string(plan.nodes)},
                {"graph_nodes", std::to_string(counters.graph_nodes)},
                {"host_nodes", std::to_string(counters.host_nodes)},
+               {"steps_ahead", std::to_string(counters.steps_ahead)},
                {"graphs", counters.without_graphs.empty() ? "true" : "false"},
                {"peak_bytes", std::to_string(executor.observed_peak_bytes())},
                {"ready_ms", fmt::format("{:.1f}", ready_ms)}});
