@@ -1,8 +1,9 @@
 // A device with a memory of its own, as eager code sees it. Tensors whose storage names a device have their bytes there. An op
 // with such an operand runs there, after the ops that were called before it, and the call returns before the op has run.
 //
-// There is one object for each device of the machine, made at its first use and never destroyed. All threads share one stream
-// of work, so the ops of all threads run in the order of their calls.
+// There is one object for each device of the machine, made at its first use and never destroyed. The ops of one thread run in
+// the order of their calls, on a stream of the thread. Ops of different threads may run side by side; an op that uses bytes
+// which ops of other threads have used before runs after these.
 //
 // Thread safety: any thread may call every function of this file, except that ScopedEagerDevice is for tests.
 #pragma once
@@ -31,11 +32,12 @@ class EagerDevice {
   // A block of at least one byte, aligned to 256 bytes, with undefined contents. Throws ExecutionError that names the size and
   // the device if there is not enough memory.
   void* allocate(std::int64_t bytes);
-  void release(void* block, std::int64_t bytes) noexcept;  // once the ops that were called so far have run
+  void release(void* block, std::int64_t bytes) noexcept;  // ops that were called before may still use it
   MemoryStats memory() const noexcept;                     // of the tensors on this device, without rounding
 
-  // Copies between the host and the device, in the order of the calls. `from` may be changed once write() has returned. read()
-  // waits for all ops that were called so far, and throws the error of the first that failed (synchronize()).
+  // Copies between the host and the device, in the order of the calls of the thread. `from` may be changed once write() has
+  // returned. read() waits for all ops that the thread has called so far, and for those of other threads that the bytes depend
+  // on. It throws the error of one that failed (synchronize()).
   virtual void write(void* to, const void* from, std::size_t bytes) = 0;
   virtual void read(void* to, const void* from, std::size_t bytes) = 0;
 
@@ -45,8 +47,8 @@ class EagerDevice {
   // Gives the kernel to the device. Sets stream and fault of the call. A kernel that cannot be started is an error of the next
   // synchronize().
   virtual void launch(const Op& op, Kernel kernel, KernelCall& call, Site site) = 0;
-  // Waits for all ops that were called so far. Throws ExecutionError that names the first op that has failed since the last
-  // call, and its call site.
+  // Waits for all ops that any thread has called so far. Throws ExecutionError that names an op that has failed, and its call
+  // site. Each error is thrown once, in the thread that waits first: of the failed ops of one thread it is the first.
   virtual void synchronize() = 0;
 
  protected:

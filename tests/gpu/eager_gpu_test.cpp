@@ -11,11 +11,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tapedeck {
@@ -129,6 +131,26 @@ TEST_F(EagerGpu, GivesItsMemoryBack) {
   train("cuda", 3);
   synchronize("cuda");
   EXPECT_EQ(device_memory_stats("cuda").bytes_in_use, before);
+}
+
+// Threads on streams of their own read one tensor, write tensors of their own, and pass one on.
+TEST_F(EagerGpu, ThreadsOrderTheirWork) {
+  const Tensor shared = to_device(full({256, 1024}, 1.0), "cuda");
+  std::vector<Tensor> sums(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < sums.size(); ++t)
+    threads.emplace_back([&, t] {
+      const NoGrad no_grad;
+      Tensor mine = shared * 0.0;
+      for (int i = 0; i < 200; ++i) mine = mine + shared;
+      sums[t] = mine;
+    });
+  for (std::thread& thread : threads) thread.join();
+  Tensor total = sums[0] + sums[1] + sums[2] + sums[3];
+  std::thread([&] { total += total; }).join();
+  const std::vector<float> numbers = total.to_vector<float>();
+  EXPECT_EQ(*std::min_element(numbers.begin(), numbers.end()), 1600);
+  EXPECT_EQ(*std::max_element(numbers.begin(), numbers.end()), 1600);
 }
 
 // The time of a call, as a line of the log: nothing is expected of it.
