@@ -36,8 +36,8 @@ using test::kSgdStep;
 using test::longs;
 using testing::message_of;
 
-void check_steps(Executor& executor, const Graph& g, int steps = 4) {
-  tapedeck::check_steps(executor, g, stand_ins(g, g.n_inputs, g.n_state, 7), steps, 2);
+void check_steps_on_device(Executor& executor, const Graph& g, int steps = 4) {
+  check_steps(executor, g, stand_ins(g, g.n_inputs, g.n_state, 7), steps, 2);
 }
 
 // ---- results equal those of run_eagerly ----
@@ -45,7 +45,7 @@ void check_steps(Executor& executor, const Graph& g, int steps = 4) {
 TEST_F(DeviceReplay, AStepEqualsEagerAndIsOneGraph) {
   const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
-  check_steps(e, g, 6);
+  check_steps_on_device(e, g, 6);
   const DeviceCounters counters = e.device_counters();
   EXPECT_EQ(counters.steps, 6);
   EXPECT_EQ(counters.captures, 1);
@@ -58,7 +58,7 @@ TEST_F(DeviceReplay, AStepEqualsEagerAndIsOneGraph) {
 TEST_F(DeviceReplay, StepsWithoutGraphsEqualEager) {
   const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g), CudaGraphs::off);
-  check_steps(e, g);
+  check_steps_on_device(e, g);
   EXPECT_EQ(e.device_counters().graph_launches, 0);
   EXPECT_EQ(fake->counts.captures, 0);
 }
@@ -88,7 +88,7 @@ TEST_P(ZooOnDevice, EqualsEagerInABudgetAndInHalfPrecision) {
       Executor e = executor(plan, CudaGraphs::required);
       EXPECT_EQ(fake->bytes_in_use(), planned_device_bytes(plan));
       EXPECT_EQ(e.observed_peak_bytes(), planned_device_bytes(plan));
-      tapedeck::check_steps(e, step.graph, state, 3, 2);
+      check_steps(e, step.graph, state, 3, 2);
       EXPECT_EQ(e.device_counters().graph_launches, 2);
     }
   }
@@ -106,7 +106,7 @@ TEST_P(RandomOnDevice, EqualsEagerWhateverThePlan) {
   for (const Plan& plan : {make_plan(g, {.strategy = Strategy::none, .segment_us = 0.2}), tight_plan(g),
                            make_plan(g, {.chunk_bytes = 4096, .threads = 3, .segment_us = 0.2})}) {
     Executor e = executor(plan);
-    check_steps(e, g, 4);
+    check_steps_on_device(e, g, 4);
     EXPECT_EQ(fake->bytes_in_use(), planned_device_bytes(plan));
   }
 }
@@ -252,7 +252,7 @@ TEST_F(DeviceReplay, ANodeWithoutAKernelRunsOnTheHostBetweenTwoGraphs) {
   EXPECT_EQ(schedule.host_nodes[0].why, "the device has no kernel for the op");
   EXPECT_EQ(schedule.graphs, 2);
   Executor e = executor(plan);
-  check_steps(e, g, 4);
+  check_steps_on_device(e, g, 4);
   EXPECT_EQ(e.device_counters().host_nodes, 4);
   EXPECT_EQ(e.device_counters().graph_launches, 2 * 3);
   expect_mentions(message_of<UsageError>([&] { executor(plan, CudaGraphs::required); }),
@@ -272,7 +272,7 @@ TEST_F(DeviceReplay, ALoopRunsOnTheHost) {
   const Plan plan = make_plan(g);
   EXPECT_EQ(device_schedule(plan).host_nodes.at(0).why, "the host runs the passes of loops");
   Executor e = executor(plan);
-  check_steps(e, g);
+  check_steps_on_device(e, g);
 }
 
 TEST_F(DeviceReplay, AHostCallSeesTheBytesOfTheDevice) {
@@ -344,7 +344,7 @@ TEST_F(DeviceReplay, ACaptureThatFailsLeavesAnExecutorWithoutGraphs) {
   const Graph g = parse(kSgdStep);
   Executor e = executor(make_plan(g));
   ::testing::internal::CaptureStderr();
-  check_steps(e, g, 5);
+  check_steps_on_device(e, g, 5);
   const std::string said = ::testing::internal::GetCapturedStderr();
   expect_mentions(said, {"'step' runs without CUDA graphs", "this launch cannot be captured"});
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "said once";

@@ -82,20 +82,20 @@ class EagerStreams : public ::testing::Test {
   std::unique_ptr<HostThread> one = std::make_unique<HostThread>(), two = std::make_unique<HostThread>();
 };
 
-Tensor there(double value) { return to_device(full({3}, value), "cuda"); }
-float first_of(const Tensor& x) { return x.to_vector<float>()[0]; }
+Tensor three_on_device(double value) { return to_device(full({3}, value), "cuda"); }
+float first_element(const Tensor& x) { return x.to_vector<float>()[0]; }
 
 TEST_F(EagerStreams, OneThreadNeedsNoEventsBetweenStreams) {
-  Tensor x = there(1);
+  Tensor x = three_on_device(1);
   for (int i = 0; i < 20; ++i) x = add(x, x) * 0.5;
-  EXPECT_EQ(first_of(x), 1);
+  EXPECT_EQ(first_element(x), 1);
   EXPECT_EQ(fake->counts.streams, 1);
   EXPECT_EQ(fake->counts.stream_waits, 0);
 }
 
 TEST_F(EagerStreams, AResultOfAnotherThreadIsReadBehindItsOp) {
   Tensor x, y;
-  one->do_now([&] { x = exp(there(1)); });
+  one->do_now([&] { x = exp(three_on_device(1)); });
   two->do_now([&] { y = tanh(x); });
   EXPECT_EQ(fake->counts.kernels, 0) << "nobody has waited";
   EXPECT_TRUE(bit_equal(to_device(y, "cpu"), tanh(exp(full({3}, 1.0)))));
@@ -104,30 +104,30 @@ TEST_F(EagerStreams, AResultOfAnotherThreadIsReadBehindItsOp) {
 }
 
 TEST_F(EagerStreams, AWriteComesBehindTheReadsOfOtherThreads) {
-  Tensor x = there(2), y, z;
+  Tensor x = three_on_device(2), y, z;
   one->do_now([&] { y = x + 1; });
   two->do_now([&] { z = x + 2; });
-  x += there(10);
+  x += three_on_device(10);
   one->do_now([&] { y = y * x; });
-  EXPECT_EQ(first_of(z), 4);
-  EXPECT_EQ(first_of(y), 36);
-  EXPECT_EQ(first_of(x), 12);
+  EXPECT_EQ(first_element(z), 4);
+  EXPECT_EQ(first_element(y), 36);
+  EXPECT_EQ(first_element(x), 12);
 }
 
 TEST_F(EagerStreams, ABlockIsUsedAgainBehindTheWorkOfAnotherThread) {
   Tensor x, y;
-  one->do_now([&] { x = there(3) + 1; });
+  one->do_now([&] { x = three_on_device(3) + 1; });
   const std::int64_t allocations = fake->counts.allocations;
   two->do_now([&] {
     y = x * 2;
     x = Tensor();  // this thread holds it last; its op is still to read it
   });
   const std::int64_t waits = fake->counts.stream_waits, for_two = fake->counts.allocations - allocations;
-  one->do_now([&] { x = there(7) + 1; });
+  one->do_now([&] { x = three_on_device(7) + 1; });
   EXPECT_EQ(fake->counts.allocations, allocations + for_two) << "the blocks of this thread were used again";
   EXPECT_GT(fake->counts.stream_waits, waits);
-  EXPECT_EQ(first_of(y), 8);
-  EXPECT_EQ(first_of(x), 8);
+  EXPECT_EQ(first_element(y), 8);
+  EXPECT_EQ(first_element(x), 8);
 }
 
 TEST_F(EagerStreams, AFullDeviceGivesTheBlocksOfOneThreadToAnother) {
@@ -135,30 +135,30 @@ TEST_F(EagerStreams, AFullDeviceGivesTheBlocksOfOneThreadToAnother) {
   Tensor kept;
   one->do_now([&] {
     std::vector<Tensor> many;
-    for (int i = 0; i < 6; ++i) many.push_back(there(i));
+    for (int i = 0; i < 6; ++i) many.push_back(three_on_device(i));
     kept = many[1] + many[2];
   });
   two->do_now([&] {
     std::vector<Tensor> many;
-    for (int i = 0; i < 6; ++i) many.push_back(there(10 + i));
-    EXPECT_EQ(first_of(many[5] + many[4]), 29);
+    for (int i = 0; i < 6; ++i) many.push_back(three_on_device(10 + i));
+    EXPECT_EQ(first_element(many[5] + many[4]), 29);
   });
-  EXPECT_EQ(first_of(kept), 3);
+  EXPECT_EQ(first_element(kept), 3);
 }
 
 TEST_F(EagerStreams, AReadDoesNotWaitForTheWorkOfOtherThreads) {
-  Tensor x = there(1), y;
-  one->do_now([&] { y = tanh(there(5)); });
-  EXPECT_EQ(first_of(x), 1);
+  Tensor x = three_on_device(1), y;
+  one->do_now([&] { y = tanh(three_on_device(5)); });
+  EXPECT_EQ(first_element(x), 1);
   EXPECT_GT(fake->waiting(), 0) << "the work of the other thread has not run";
   device->synchronize();
   EXPECT_EQ(fake->waiting(), 0);
 }
 
 TEST_F(EagerStreams, AThreadThatEndsLeavesItsStreamToTheNext) {
-  Tensor x = there(0);
+  Tensor x = three_on_device(0);
   for (int i = 0; i < 20; ++i) std::thread([&] { x = x + 1; }).join();
-  EXPECT_EQ(first_of(x), 20);
+  EXPECT_EQ(first_element(x), 20);
   EXPECT_EQ(fake->counts.streams, 2);
 }
 
@@ -174,9 +174,13 @@ TEST_F(EagerStreams, LargeCopiesGoPieceByPiece) {
 class EagerStreamFaults : public EagerStreams {
  protected:
   EagerStreamFaults() {
-    one->do_now([&] { result = embedding(there_of({4, 2}, DType::f32, 1.0), there_of({20}, DType::i32, 9.0)); });
+    one->do_now([&] {
+      result = embedding(filled_on_device({4, 2}, DType::f32, 1.0), filled_on_device({20}, DType::i32, 9.0));
+    });
   }
-  static Tensor there_of(const Shape& shape, DType dtype, double value) { return to_device(full(shape, value, dtype), "cuda"); }
+  static Tensor filled_on_device(const Shape& shape, DType dtype, double value) {
+    return to_device(full(shape, value, dtype), "cuda");
+  }
   void expect_fault(const std::string& message) {
     expect_mentions(message, {"[embedding] index out of range (9)", "eager_streams_test.cpp:"});
     device->synchronize();  // it is thrown once
@@ -193,8 +197,8 @@ TEST_F(EagerStreamFaults, SurfaceWhereAResultIsRead) {
 }
 
 TEST_F(EagerStreamFaults, StayWithTheThreadWhileNobodyNeedsItsWork) {
-  EXPECT_EQ(first_of(there(4)), 4);
-  one->do_now([&] { expect_fault(message_of<ExecutionError>([&] { there(5).to_vector<float>(); })); });
+  EXPECT_EQ(first_element(three_on_device(4)), 4);
+  one->do_now([&] { expect_fault(message_of<ExecutionError>([&] { three_on_device(5).to_vector<float>(); })); });
 }
 
 TEST_F(EagerStreamFaults, SurfaceAfterTheThreadHasEnded) {
@@ -206,7 +210,7 @@ TEST(EagerStreamErrors, OfTheDeviceNameTheLastOp) {
   const auto fake = std::make_shared<FakeRuntime>();
   const std::unique_ptr<EagerDevice> device = make_runtime_device("cuda", fake);
   const ScopedEagerDevice scope("cuda", *device);
-  const Tensor x = there(1);
+  const Tensor x = three_on_device(1);
   fake->breaks = "exp";
   exp(x);
   tanh(x);
@@ -219,7 +223,7 @@ class EagerStreamsAnyProgram : public EagerStreams, public ::testing::WithParamI
 
 // Ops on a few tensors, each on one of three threads: new results, writes in place, copies, and tensors that are dropped.
 template <class Run>
-std::vector<Tensor> random_program(unsigned seed, const char* name, const Run& run) {
+std::vector<Tensor> random_thread_program(unsigned seed, const char* name, const Run& run) {
   std::mt19937 random(seed);
   std::vector<Tensor> pool;
   for (int i = 0; i < 4; ++i) pool.push_back(to_device(full({3}, 0.1 * i), name));
@@ -241,8 +245,8 @@ std::vector<Tensor> random_program(unsigned seed, const char* name, const Run& r
 
 TEST_P(EagerStreamsAnyProgram, OnThreeThreadsEqualsTheHost) {
   const auto seed = static_cast<unsigned>(GetParam());
-  const std::vector<Tensor> expected = random_program(seed, "cpu", [](int, const auto& work) { work(); });
-  const std::vector<Tensor> got = random_program(
+  const std::vector<Tensor> expected = random_thread_program(seed, "cpu", [](int, const auto& work) { work(); });
+  const std::vector<Tensor> got = random_thread_program(
       seed, "cuda", [&](int thread, const auto& work) { thread == 0 ? work() : (thread == 1 ? one : two)->do_now(work); });
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(bit_equal(to_device(got[i], "cpu"), expected[i])) << i;
 }
@@ -250,17 +254,17 @@ TEST_P(EagerStreamsAnyProgram, OnThreeThreadsEqualsTheHost) {
 INSTANTIATE_TEST_SUITE_P(Seeds, EagerStreamsAnyProgram, ::testing::Range(0, 20));
 
 TEST_F(EagerStreams, ThreadsAtTheSameTime) {
-  const Tensor shared = there(1);
+  const Tensor shared = three_on_device(1);
   std::vector<float> sums(4);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < sums.size(); ++t)
     threads.emplace_back([&, t] {
-      Tensor mine = there(0);
+      Tensor mine = three_on_device(0);
       for (int i = 0; i < 300; ++i) {
         mine = mine + shared;
-        if (i % 50 == 0) first_of(mine);
+        if (i % 50 == 0) first_element(mine);
       }
-      sums[t] = first_of(mine);
+      sums[t] = first_element(mine);
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(sums, std::vector<float>(4, 300));
