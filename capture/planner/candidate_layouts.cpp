@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int64_t kNearMayCost = 50;  // without a budget, kept addresses may raise the peak by this part of it
 constexpr std::size_t kMostRecent = 8;     // layouts that are kept for the next budgets
+constexpr std::int64_t kPartsOfTrial = 4;  // a trial is this part of a search
 
 }  // namespace
 
@@ -27,6 +28,7 @@ PlacedCandidate CandidateLayouts::greedy(const Candidate& candidate) const {
 // Plans that a search found lie close together in cost, so that a few bytes lost by placement would hand a budget a dearer
 // plan: they get a short search.
 PlacedCandidate CandidateLayouts::first(const Candidate& candidate) const {
+  if (const auto tried = tried_.find(candidate.number); tried != tried_.end()) return tried->second;
   PlacedCandidate placed = greedy(candidate);
   if (!candidate.is_improved() || placed.peak <= candidate.live_peak) return placed;
   PlacedCandidate searched = placed;
@@ -44,11 +46,14 @@ std::int64_t CandidateLayouts::peak(Candidate& candidate) {
   return candidate.peak;
 }
 
-PlacedCandidate CandidateLayouts::search(const Candidate& candidate) const {
+// One of `parts` of the work of a search.
+PlacedCandidate CandidateLayouts::search(const Candidate& candidate, std::int64_t parts) const {
   PlacedCandidate placed = first(candidate);
   if (placed.peak <= candidate.live_peak) return placed;
   const PlacedCandidate start{placed.number, placed.peak, {}, std::move(placed.layout)};
-  lay_out_again(candidate, effort_.search(size_of(*candidate.order), start.layout), &placed);
+  Placing how = effort_.search(size_of(*candidate.order), start.layout);
+  how.work /= parts;
+  lay_out_again(candidate, how, &placed);
   watch_.check();
   if (placed.peak <= start.peak && !beats_the_floor(placed.peak)) return placed;
   return {start.number, start.peak, std::move(placed.cloned), start.layout};
@@ -57,9 +62,18 @@ PlacedCandidate CandidateLayouts::search(const Candidate& candidate) const {
 std::int64_t CandidateLayouts::searched_peak(Candidate& candidate) {
   if (std::exchange(candidate.searched, true)) return candidate.peak;
   peak(candidate);
-  PlacedCandidate placed = search(candidate);
+  PlacedCandidate placed = search(candidate, 1);
   candidate.peak = placed.peak;
   kept_[candidate.number] = std::move(placed);
+  return candidate.peak;
+}
+
+std::int64_t CandidateLayouts::tried_peak(Candidate& candidate) {
+  if (candidate.searched || tried_.contains(candidate.number)) return candidate.peak;
+  peak(candidate);
+  PlacedCandidate placed = search(candidate, kPartsOfTrial);
+  candidate.peak = placed.peak;
+  tried_.emplace(candidate.number, std::move(placed));
   return candidate.peak;
 }
 
@@ -67,7 +81,7 @@ PlacedCandidate CandidateLayouts::known_or_search(const Candidate& candidate) {
   if (const auto kept = kept_.find(candidate.number); kept != kept_.end()) return kept->second;
   for (const PlacedCandidate& placed : recent_)
     if (placed.number == candidate.number) return placed;
-  recent_.push_back(search(candidate));
+  recent_.push_back(search(candidate, 1));
   if (recent_.size() > kMostRecent) recent_.pop_front();
   return recent_.back();
 }

@@ -34,6 +34,9 @@ class CandidateLayouts {
   // floor are found.
   std::int64_t searched_peak(Candidate& candidate);
 
+  // After a part of that search, which shows how far the candidate leads. A search that follows goes on from there.
+  std::int64_t tried_peak(Candidate& candidate);
+
   // From now on, no search makes a peak lower than this floor, which is one number whatever the budget.
   void hold_floor(std::int64_t floor) { floor_ = floor; }
 
@@ -45,7 +48,7 @@ class CandidateLayouts {
  private:
   PlacedCandidate greedy(const Candidate& candidate) const;
   PlacedCandidate first(const Candidate& candidate) const;
-  PlacedCandidate search(const Candidate& candidate) const;
+  PlacedCandidate search(const Candidate& candidate, std::int64_t parts) const;
   PlacedCandidate known_or_search(const Candidate& candidate);
   void keep_addresses(const Candidate& candidate, std::int64_t budget, PlacedCandidate* placed) const;
   void lay_out_again(const Candidate& candidate, const Placing& how, PlacedCandidate* placed) const;
@@ -54,9 +57,10 @@ class CandidateLayouts {
   const PlanOptions& options_;
   const Watch& watch_;
   PlanEffort effort_;
-  std::optional<PlacedCandidate> lowest_;        // the greedy layout with the lowest peak, which is often the one that is taken
-  std::map<std::size_t, PlacedCandidate> kept_;  // the searched layouts, by number of the candidate
-  std::deque<PlacedCandidate> recent_;           // of the last candidates that budgets took
+  std::optional<PlacedCandidate> lowest_;  // the greedy layout with the lowest peak, which is often the one that is taken
+  std::map<std::size_t, PlacedCandidate> tried_;  // by number of the candidate: the layouts after a part of a search
+  std::map<std::size_t, PlacedCandidate> kept_;   // the searched layouts, by number of the candidate
+  std::deque<PlacedCandidate> recent_;            // of the last candidates that budgets took
   std::int64_t floor_ = -1;
 };
 

@@ -22,6 +22,7 @@ namespace {
 // Candidates whose layouts are searched, because they may lower the floor, or may be cheaper at the floor.
 constexpr std::size_t kMostSearched = 4, kMostSearchedOfLarge = 1;
 constexpr std::size_t kLarge = 1000;  // nodes; beyond, a search may take a second
+constexpr std::int64_t kNear = 256;   // a peak above another by at most this part of it can come down to it
 constexpr std::size_t kMostCompared = 4;
 constexpr std::int64_t kAnyBudget = 0;  // for questions that have the same answer for every budget
 
@@ -65,31 +66,47 @@ Candidate& least_peak_by(Key key, const Allowed& allowed, Planning* p) {
   return *best;
 }
 
+// Whether a search may bring the peak down to the floor.
+bool is_near(std::int64_t floor, std::int64_t peak) { return peak - floor <= floor / kNear; }
+
 std::size_t most_searched(const Planning& p) { return p.step_size().nodes > kLarge ? kMostSearchedOfLarge : kMostSearched; }
 
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
-// searched, too. Costs play no part.
+// tried, too. The one that a trial leads furthest is searched; if that wins nothing more, the others are.
+// Costs play no part.
 std::int64_t find_floor(Planning* p) {
   if (p->look_for == LookFor::draft) return least_peak_by(runs_of, counts_for_floor, p).peak;
-  std::int64_t floor = p->layouts.searched_peak(least_peak_by(runs_of, counts_for_floor, p));
+  Candidate* best = &least_peak_by(runs_of, counts_for_floor, p);
+  std::int64_t floor = p->layouts.tried_peak(*best);
   const auto may_be_lower = [&](const Candidate& c) { return counts_for_floor(c) && c.live_peak < floor; };
   const std::vector<Candidate*> lowest = sorted_by(live_peak_of, may_be_lower, &p->candidates);
+  for (std::size_t i = 0; i < lowest.size() && i < most_searched(*p) && lowest[i]->live_peak < floor; ++i) {
+    if (p->layouts.tried_peak(*lowest[i]) >= floor) continue;
+    best = lowest[i];
+    floor = best->peak;
+  }
+  const std::int64_t tried = floor;
+  floor = p->layouts.searched_peak(*best);
+  if (floor < tried) return floor;
   for (std::size_t i = 0; i < lowest.size() && i < most_searched(*p) && lowest[i]->live_peak < floor; ++i)
     floor = std::min(floor, p->layouts.searched_peak(*lowest[i]));
   return floor;
 }
 
-// Searches the layouts of candidates that are cheaper than the candidate at the floor, so that a budget at the floor gets the
-// cheapest plan. The floor does not change.
+// Tries the layouts of candidates that are cheaper than the candidate at the floor, so that a budget at the floor gets the
+// cheapest plan; the closest of them is searched if it is near. The floor does not change.
 void search_cheapest_at_floor(std::int64_t floor, Planning* p) {
   const auto may_reach_it = [&](const Candidate& c) { return !c.keeps_all() && c.live_peak <= floor; };
-  std::size_t searched = 0;
+  std::size_t tried = 0;
+  Candidate* closest = nullptr;
   for (Candidate* c : sorted_by(cost_of, may_reach_it, &p->candidates)) {
-    if (searched == most_searched(*p) || p->layouts.peak(*c) == floor) break;
+    if (tried == most_searched(*p) || p->layouts.peak(*c) == floor) break;
     if (p->layouts.peak(*c) < floor) continue;
-    p->layouts.searched_peak(*c);
-    ++searched;
+    if (p->layouts.tried_peak(*c) == floor) return;
+    if (c->peak > floor && (!closest || c->peak < closest->peak)) closest = c;
+    ++tried;
   }
+  if (closest && is_near(floor, closest->peak)) p->layouts.searched_peak(*closest);
 }
 
 // Whether a plan that was searched for a budget lies below the floor after placement. The planner does not take such a plan, so

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMostOrders = 2;
 constexpr std::int64_t kSamples = 16;  // budgets at which orders are compared
+constexpr double kFarBehind = 2;       // an order that costs so many times as much more than keeping all hardly catches up
 
 // How the orders are compared: by candidates that set the floor at unit costs, or by all candidates at real costs.
 struct Yardstick {
@@ -67,7 +68,9 @@ std::vector<Order*> most_promising_orders(const Yardstick& by, const Planning& p
     if (greedy_in(by.choices(*order))) rated.emplace_back(summed_costs(*order, least, by, p), order.get());
   std::stable_sort(rated.begin(), rated.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Order*> orders;
-  for (std::size_t i = 0; i < std::min(rated.size(), kMostOrders); ++i) orders.push_back(rated[i].second);
+  const auto extra = [&](std::size_t i) { return rated[i].first - kSamples * by.keep_all_cost(p); };
+  for (std::size_t i = 0; i < std::min(rated.size(), kMostOrders); ++i)
+    if (by.for_floor || extra(i) <= kFarBehind * extra(0)) orders.push_back(rated[i].second);
   return orders;
 }
 

@@ -11,7 +11,7 @@ namespace {
 // Rounds of the race without a win before the ejection search begins: small parts are solved by then. In parts of hundreds of
 // buffers every further round is a share of the work that wins nothing.
 constexpr int kPatience = 1;
-constexpr std::int64_t kShare = 3;    // the race gets so many times the work of the ejection search
+constexpr std::int64_t kShare = 3;    // the searcher that had the last win gets so many times the work of the other
 constexpr double kUsOfLookUp = 0.06;  // microseconds to look up one buffer in the ejection search
 
 }  // namespace
@@ -40,9 +40,9 @@ void PartSearch::begin_to_climb() {
   climber_ = std::make_unique<Climber>(alone_, 1);
 }
 
-// The ejection search gets as much work as the race if it had the last win.
 std::int64_t PartSearch::share_of_climber(std::int64_t most_steps) const {
-  return std::min(climber_won_ ? last_round_ : last_round_ / kShare, most_steps / (kShare + 1));
+  return climber_won_ ? std::min(last_round_ * kShare, most_steps / (kShare + 1) * kShare)
+                      : std::min(last_round_ / kShare, most_steps / (kShare + 1));
 }
 
 Attempt PartSearch::of_race() const {

@@ -31,10 +31,10 @@ constexpr std::int64_t kRungs = 64, kBlocks = 4, kRungsOfBlock = kRungs / kBlock
 constexpr std::int64_t kMostNodes = 20'000;  // larger graphs are left to `greedy`
 constexpr std::int64_t kMostProven = 80;     // nodes of a graph in which a bound is left once its plan is proven the cheapest
 // Work is counted by PlanImprover::work(). A hundred of it take about 10 microseconds.
-constexpr std::int64_t kFloorWorkOfNode = 6'000, kMostFloorWork = 3'000'000;
-constexpr std::int64_t kRungWorkOfNode = 4'000, kMostRungWork = 300'000;
+constexpr std::int64_t kFloorWorkOfNode = 6'000, kMostFloorWork = 3'000'000, kFloorWalks = 4;
+constexpr std::int64_t kRungWorkOfNode = 4'000, kMostRungWork = 200'000;
 constexpr std::int64_t kShareOfOthers = 4;  // plans of other strategies get this part of the work of a bound
-constexpr std::int64_t kMostClosingWork = 4'000'000;
+constexpr std::int64_t kMostClosingWork = 2'000'000;
 
 std::int64_t work_of(const Facts& facts, std::int64_t work_of_node, std::int64_t most) {
   return std::min(work_of_node * facts.graph->node_count(), most);
@@ -71,13 +71,18 @@ class Search {
     return any;
   }
 
-  // Begins with the lowest plan that is known.
+  // Begins with the lowest plan that is known, several times: how low one walk comes is a matter of luck.
   void lower_floor() {
-    PlanImprover improver(facts_, 1, &archive_);
-    improver.go_to(archive_.plans().begin()->second.changes);
-    improver.clean_up(improver.live_peak());
-    watch_.check();
-    improver.lower_peak(work_of(facts_, kFloorWorkOfNode, kMostFloorWork));
+    const Changes lowest = archive_.plans().begin()->second.changes;
+    std::int64_t left = kFloorWalks * work_of(facts_, kFloorWorkOfNode, kMostFloorWork / kFloorWalks);
+    for (std::uint64_t seed = 1; seed <= kFloorWalks && left > 0; ++seed) {
+      PlanImprover improver(facts_, seed, &archive_);
+      improver.go_to(lowest);
+      improver.clean_up(improver.live_peak());
+      watch_.check();
+      improver.lower_peak(left);
+      left -= improver.work();
+    }
   }
 
   void search_rungs() {
@@ -196,7 +201,10 @@ class Search {
 
   void take_back_each(const Changes& plan, Schedule* schedule, std::vector<std::int64_t>* waiting) {
     make_steps(steps_between(changes_of(*schedule), plan), schedule);
+    const double plan_cost = cost_of(plan, facts_);
     for (const Step& run : repeated_runs(facts_, *schedule)) {
+      const Schedule::Without least = schedule->least_without(run.stage, run.node);
+      if (least.bytes > 0 && archive_.is_beaten(least.bytes, plan_cost - least.saved_us)) continue;
       const std::size_t before = schedule->journal().size();
       take_back(run, schedule);
       Changes changes = changes_of(*schedule);

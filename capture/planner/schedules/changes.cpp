@@ -14,7 +14,7 @@ bool stands_before(const Step& a, const Step& b) { return std::tie(a.stage, a.no
 
 Changes changes_of(const Schedule& schedule) {
   Changes changes;
-  for (NodeId stage = 0; stage < schedule.stage_count(); ++stage) {
+  schedule.each_changed_stage([&](NodeId stage) {
     bool runs_itself = false;
     for (NodeId node : schedule.runs(stage)) {
       if (node == stage)
@@ -23,7 +23,7 @@ Changes changes_of(const Schedule& schedule) {
         changes.push_back({stage, node, true});
     }
     if (!runs_itself) changes.push_back({stage, stage, false});  // no node runs before its own stage, so it stands last
-  }
+  });
   return changes;
 }
 

@@ -16,35 +16,39 @@ LiveTree::LiveTree(const std::vector<std::int64_t>& bytes) {
   for (std::size_t i = leaves_ - 1; i > 0; --i) combine(i);
 }
 
-void LiveTree::combine(std::size_t i) {
+bool LiveTree::combine(std::size_t i) {
   const Entry &left = entries_[2 * i], &right = entries_[2 * i + 1];
   Entry& entry = entries_[i];
-  entry.most = std::max(left.most, right.most) + entry.added;
-  entry.stages = (left.most >= right.most ? left.stages : 0) + (right.most >= left.most ? right.stages : 0);
-}
-
-void LiveTree::combine_above(std::size_t i) {
-  for (i /= 2; i > 0; i /= 2) combine(i);
+  const std::int64_t most = std::max(left.most, right.most) + entry.added;
+  const std::int32_t stages = (left.most >= right.most ? left.stages : 0) + (right.most >= left.most ? right.stages : 0);
+  const bool changes = most != entry.most || stages != entry.stages;
+  entry.most = most;
+  entry.stages = stages;
+  return changes;
 }
 
 void LiveTree::add(NodeId first, NodeId last, std::int64_t bytes) {
   if (first > last || bytes == 0) return;
+  std::size_t highest = 2 * leaves_;  // of the entries that get the bytes
   const auto apply = [&](std::size_t i) {
     entries_[i].most += bytes;
     entries_[i].added += bytes;
+    highest = std::min(highest, i);
   };
   const std::size_t low = leaves_ + static_cast<std::size_t>(first), high = leaves_ + static_cast<std::size_t>(last) + 1;
   for (std::size_t l = low, h = high; l < h; l /= 2, h /= 2) {
     if (l & 1) apply(l++);
     if (h & 1) apply(--h);
   }
-  // Where the ways up from both ends have met, they are one.
+  // Where the ways up from both ends have met, they are one. Above the entries that got the bytes, nothing changes beyond an
+  // entry that stays as it is.
   std::size_t left = low, right = high - 1;
   for (; left / 2 != right / 2; left /= 2, right /= 2) {
     combine(left / 2);
     combine(right / 2);
   }
-  combine_above(left);
+  for (left /= 2; left > 0; left /= 2)
+    if (!combine(left) && left <= highest / 2) return;
 }
 
 // Goes up from both ends of the range, as add() does. What was added to an entry above counts for all stages below it.
@@ -65,19 +69,19 @@ std::int64_t LiveTree::most(NodeId first, NodeId last) const {
 
 std::int64_t LiveTree::at(NodeId stage) const { return most(stage, stage); }
 
-// Each inner node passes the bytes that were added to it down to its two children, level by level.
+// Each inner entry passes the bytes that were added to it down to its two children, level by level, the last entry of a level
+// first: so the levels can share the places of the outcome. All levels but the last have fewer entries than there are stages.
 void LiveTree::read(std::vector<std::int64_t>* by_stage) const {
-  std::vector<std::int64_t> added(leaves_, 0);
-  for (std::size_t i = 1; i < leaves_; ++i) {
-    const std::int64_t here = added[i] + entries_[i].added;
-    if (2 * i < leaves_) {
-      added[2 * i] = added[2 * i + 1] = here;
-      continue;
+  std::vector<std::int64_t>& above = *by_stage;
+  if (above.empty()) return;
+  above[0] = 0;
+  for (std::size_t level = 1; level < leaves_; level *= 2)
+    for (std::size_t i = level; i-- > 0;) {
+      const std::int64_t here = above[i] + entries_[level + i].added;
+      if (2 * i < above.size()) above[2 * i] = here;
+      if (2 * i + 1 < above.size()) above[2 * i + 1] = here;
     }
-    for (std::size_t leaf = 2 * i; leaf <= 2 * i + 1; ++leaf)
-      if (leaf - leaves_ < by_stage->size()) (*by_stage)[leaf - leaves_] = entries_[leaf].most + here;
-  }
-  if (leaves_ == 1 && !by_stage->empty()) (*by_stage)[0] = entries_[1].most;
+  for (std::size_t stage = 0; stage < above.size(); ++stage) above[stage] += entries_[leaves_ + stage].most;
 }
 
 LiveTree::Peak LiveTree::peak() const {

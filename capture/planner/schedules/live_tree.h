@@ -31,8 +31,7 @@ class LiveTree {
     std::int64_t added = 0;
     std::int32_t stages = 0;  // where `most` is reached
   };
-  void combine(std::size_t i);
-  void combine_above(std::size_t i);
+  bool combine(std::size_t i);  // whether the entry changes
 
   std::size_t leaves_ = 1;
   std::vector<Entry> entries_;  // entry 1 is the root, leaves from leaves_ on

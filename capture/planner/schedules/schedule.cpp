@@ -28,6 +28,8 @@ std::vector<char> passing_windows(const Facts& facts) {
 
 namespace {
 
+constexpr std::size_t kFewTouches = 8;  // they are counted rather than halved: no branch is taken wrongly
+
 // By node: may it run in another stage instead of its own? Its results must all lie in the arena, because results elsewhere
 // have one place. A node with order edges, to it or from it, stays where it is.
 std::vector<char> movable_nodes(const Facts& facts) {
@@ -51,6 +53,7 @@ Schedule::Schedule(const Facts& facts)
       passes_on_(passing_windows(facts)),
       may_leave_(movable_nodes(facts)),
       runs_(facts.graph->nodes.size()),
+      changed_(facts.graph->nodes.size() / 64 + 1, 0),
       touches_(facts.graph->values.size()),
       live_(std::vector<std::int64_t>(facts.graph->nodes.size(), 0)),
       local_(facts.graph->nodes.size(), 0),
@@ -99,6 +102,7 @@ void Schedule::apply(const Step& step) {
     runs.insert(at, step.node);
   else
     runs.erase(at);
+  note_changed(step.stage);
   n_clones_ += step.added ? 1 : -1;
   const int sign = step.added ? 1 : -1;
   for (ValueId root : reads(step.node))
@@ -106,6 +110,13 @@ void Schedule::apply(const Step& step) {
   for (ValueId v : facts_.makes(step.node))
     if (facts_.in_arena(v)) change_touch(v, step.stage, 0, sign);
   mark(step.stage);
+}
+
+void Schedule::note_changed(NodeId stage) {
+  const std::uint64_t bit = std::uint64_t{1} << (stage % 64);
+  std::uint64_t& word = changed_[static_cast<std::size_t>(stage) / 64];
+  const bool runs_itself_alone = runs_[stage].size() == 1 && runs_[stage].front() == stage;
+  word = runs_itself_alone ? word & ~bit : word | bit;
 }
 
 bool Schedule::has_run(NodeId stage, NodeId node) const {
@@ -174,6 +185,11 @@ std::span<const ValueId> Schedule::reads(NodeId node) const {
 
 std::size_t Schedule::find_touch(ValueId root, NodeId stage) const {
   const auto& touches = touches_[root];
+  if (touches.size() <= kFewTouches) {
+    std::size_t before = 0;
+    for (const Touch& touch : touches) before += touch.stage < stage;
+    return before;
+  }
   const auto at = std::lower_bound(touches.begin(), touches.end(), stage, [](const Touch& t, NodeId s) { return t.stage < s; });
   return static_cast<std::size_t>(at - touches.begin());
 }

@@ -21,6 +21,8 @@
 #include <tapedeck/capture/planner/schedules/gap_index.h>
 #include <tapedeck/capture/planner/schedules/live_tree.h>
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -59,12 +61,28 @@ class Schedule {
   NodeId stage_count() const { return static_cast<NodeId>(runs_.size()); }
   const std::vector<NodeId>& runs(NodeId stage) const { return runs_[stage]; }  // ascending
   bool has_run(NodeId stage, NodeId node) const;
+  // Calls visit(stage), in ascending order, for the stages that run anything but their own node, or do not run it.
+  template <class Visit>
+  void each_changed_stage(Visit&& visit) const {
+    for (std::size_t word = 0; word < changed_.size(); ++word)
+      for (std::uint64_t left = changed_[word]; left != 0; left &= left - 1)
+        visit(static_cast<NodeId>(word * 64 + static_cast<std::size_t>(std::countr_zero(left))));
+  }
   // Whether the node runs in an earlier stage, too. REQUIRES: has_run(stage, node).
   bool runs_before(NodeId stage, NodeId node) const;
   std::int64_t clone_count() const { return n_clones_; }
 
   // The copy of `root` made in this stage is first read in a later stage: it could as well be made there.
   bool waits(ValueId root, NodeId stage) const;
+
+  // What is known of the schedule without a repeated run, and without the runs that made its operands alone: its peak has at
+  // least so many bytes, and at most so many microseconds are saved. Without bytes nothing is known.
+  // REQUIRES: has_run() and runs_before(); live bytes are up to date.
+  struct Without {
+    std::int64_t bytes = 0;
+    double saved_us = 0;
+  };
+  Without least_without(NodeId stage, NodeId node);
 
   // Brings live bytes up to date after changes; all of the queries below need it.
   void refresh();
@@ -107,6 +125,7 @@ class Schedule {
   };
 
   void apply(const Step& step);
+  void note_changed(NodeId stage);
   void change_touch(ValueId root, NodeId stage, std::int32_t readers, int made);
   std::size_t find_touch(ValueId root, NodeId stage) const;
   void open_gap(ValueId root, std::size_t touch);
@@ -127,6 +146,7 @@ class Schedule {
   std::vector<char> passes_on_;              // by node: passing_windows()
   std::vector<char> may_leave_;              // by node: it may be left to a later stage
   std::vector<std::vector<NodeId>> runs_;    // by stage, ascending
+  std::vector<std::uint64_t> changed_;       // by stage, a bit each: each_changed_stage() visits it
   std::vector<std::vector<Touch>> touches_;  // by value (roots in the arena only), ascending
   std::vector<Gap> gaps_;
   std::vector<std::int32_t> free_gaps_;
@@ -136,6 +156,7 @@ class Schedule {
   std::vector<NodeId> stale_;
   std::vector<char> is_stale_;
   std::vector<Step> journal_;
+  std::vector<NodeId> going_;  // scratch of least_without()
   std::int64_t n_clones_ = 0;
   std::int64_t work_ = 0;
 

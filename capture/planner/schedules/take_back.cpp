@@ -25,9 +25,10 @@ bool may_take_back(const Step& run, const Facts& facts, const Schedule& schedule
 
 std::vector<Step> repeated_runs(const Facts& facts, const Schedule& schedule) {
   std::vector<Step> runs;
-  for (NodeId stage = 0; stage < schedule.stage_count(); ++stage)
+  schedule.each_changed_stage([&](NodeId stage) {
     for (NodeId node : schedule.runs(stage))
       if (node != stage && may_take_back({stage, node, true}, facts, schedule)) runs.push_back({stage, node, true});
+  });
   return runs;
 }
 
@@ -40,6 +41,7 @@ int take_back_within(std::int64_t live_bytes, const std::vector<Step>& runs, con
   int taken = 0;
   for (const Step& run : runs) {
     if (!may_take_back(run, facts, *schedule)) continue;
+    if (schedule->least_without(run.stage, run.node).bytes > live_bytes) continue;
     const std::size_t before = schedule->journal().size();
     take_back(run, schedule);
     if (schedule->peak().bytes <= live_bytes) {

@@ -1,5 +1,6 @@
 // Tests the local search: its cheapest plans against proven optima of chains, what must hold for its plans on random programs,
 // and its parts against simple models.
+#include <tapedeck/tests/capture/planner/rematerialize/strategy_checks.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/analysis/live_peak.h>
@@ -204,6 +205,37 @@ TEST(Changes, StepsBetweenTwoSchedulesLeadFromOneToTheOther) {
       EXPECT_EQ(schedule.peak().bytes, point.live_peak);
     }
   }
+}
+
+// The bound is compared with the schedule from which the run was taken back indeed.
+TEST(Schedule, BoundsWhatIsLeftWithoutARun) {
+  int bounded = 0;
+  for (unsigned seed = 0; seed < 48; ++seed) {
+    PassRunner passes;
+    const Graph graph = seed < 40 ? prepare(test::RandomProgram(seed).graph(), &passes)
+                                  : prepare(test::random_training(seed, 12 + static_cast<int>(seed % 8)), &passes);
+    if (graph.nodes.empty()) continue;
+    const Facts facts = collect_facts(graph);
+    const Choices choices = search_choices(facts);
+    for (const ChoicePoint& point : choices.points) {
+      Schedule schedule(facts);
+      make_steps({choices.journal.begin(), choices.journal.begin() + static_cast<std::ptrdiff_t>(point.journal)}, &schedule);
+      const double cost = cost_of(changes_of(schedule), facts);
+      for (const Step& run : repeated_runs(facts, schedule)) {
+        const Schedule::Without least = schedule.least_without(run.stage, run.node);
+        const std::size_t before = schedule.journal().size();
+        take_back(run, &schedule);
+        ASSERT_LE(least.bytes, schedule.peak().bytes) << "seed " << seed;
+        if (least.bytes > 0) {
+          ASSERT_LE(cost - least.saved_us, cost_of(changes_of(schedule), facts) + 1e-9 * (cost + 1)) << "seed " << seed;
+          ++bounded;
+        }
+        schedule.undo_to(before);
+        schedule.refresh();
+      }
+    }
+  }
+  EXPECT_GT(bounded, 100) << "the bound says something";
 }
 
 TEST(LiveTree, ReadsAllStagesAtOnce) {
