@@ -5,8 +5,9 @@
 // analysis/fusion.h finds the nodes that could belong together. Of such a group a run is taken: nodes in their order, as
 // long as no node outside reads a result of the run before the run ends. So the fused node stands where the last node of the
 // run stood, and nothing else moves. The operands of the run live until there; a run that holds more bytes longer than it saves
-// is left alone. Left alone are also clones, nodes with order edges or marks, and results so small that a kernel is only its
-// call.
+// is left alone. So is a run whose values are all read outside too: it would save no bytes, and rematerialization could no
+// longer compute one of them from another that is kept (gelu(%h) from %h, which the gradient of gelu reads). Left alone are
+// also clones, nodes with order edges or marks, and results so small that a kernel is only its call.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/passes/splice.h>
@@ -123,18 +124,18 @@ class RunFinder {
     return parts;
   }
 
-  // Do the values that vanish have as many bytes as the operands that now live on while other nodes run?
+  // Do values vanish, and have they as many bytes as the operands that now live on while other nodes run?
   bool saves_bytes(const Run& run) const {
     std::int64_t saved = 0, held = 0;
     for (std::size_t i = 0; i < run.size(); ++i) {
       const ValueId made = g_.nodes[run[i]].first_output;
-      if (last_reader_[made] <= run.back()) saved += g_.values[made].type.bytes();
+      if (last_reader_[made] != kNone && last_reader_[made] <= run.back()) saved += g_.values[made].type.bytes();
       for (ValueId v : g_.inputs(g_.nodes[run[i]])) {
         const bool died_here = last_reader_[v] == run[i] && g_.values[v].node != kNone && !in(run, g_.values[v].node);
         if (died_here && others_between(run, i) > 0) held += g_.values[v].type.bytes();
       }
     }
-    return held <= saved;
+    return saved > 0 && held <= saved;
   }
 
   // The number of nodes that compute something and run between node i of the run and its last one, without those of the run.

@@ -1,5 +1,6 @@
 #include <tapedeck/kernels/cpu/elementwise/tiles.h>
 
+#include <tapedeck/kernels/cpu/elementwise/pairs.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/half.h>
 #include <tapedeck/kernels/parallel.h>
@@ -34,9 +35,40 @@ std::vector<std::int32_t> last_readers(const TileProgram& p) {
   return last;
 }
 
+// The number of steps that read each value, and one more for a result.
+std::vector<std::int32_t> reads_of_values(const TileProgram& p) {
+  std::vector<std::int32_t> reads(p.steps.size() + static_cast<std::size_t>(p.n_operands), 0);
+  for (const TileProgram::Step& step : p.steps)
+    for (std::int32_t v : step.operands) ++reads[v];
+  for (std::int32_t v : p.results) ++reads[v];
+  return reads;
+}
+
+bool is_f32_of_two(const TileProgram::Step& step) {
+  return step.kernel && step.dtype == DType::f32 && step.operands.size() == 2;
+}
+
+// A step whose result is only the first operand of a later step becomes a part of that step, where one kernel does both. A
+// kernel of a pair is no part of a further pair.
+void join_pairs(TileProgram* p) {
+  const std::vector<std::int32_t> reads = reads_of_values(*p);
+  for (TileProgram::Step& second : p->steps) {
+    if (!is_f32_of_two(second) || second.operands[0] < p->n_operands || reads[second.operands[0]] != 1) continue;
+    TileProgram::Step& first = p->steps[second.operands[0] - p->n_operands];
+    if (!is_f32_of_two(first)) continue;
+    const Kernel both = pair_kernel(first.kernel, second.kernel);
+    if (!both) continue;
+    second.kernel = both;
+    second.operands = {first.operands[0], first.operands[1], second.operands[1]};
+    first.kernel = nullptr;
+    first.operands.clear();
+  }
+}
+
 }  // namespace
 
 void prepare_tiles(TileProgram* p) {
+  join_pairs(p);
   const std::vector<std::int32_t> last = last_readers(*p);
   p->slot_of.assign(last.size(), -1);
   p->n_slots = p->n_operands;
@@ -44,6 +76,7 @@ void prepare_tiles(TileProgram* p) {
   std::vector<std::int32_t> free;
   std::int64_t scratch = 0;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(p->steps.size()); ++s) {
+    if (!p->steps[s].kernel) continue;
     const std::int32_t made = p->n_operands + s;
     if (free.empty()) free.push_back(p->n_slots++);
     p->slot_of[made] = free.back();
@@ -193,6 +226,7 @@ class Piece {
 
   void run_step(std::size_t s, std::int64_t begin, std::int64_t n) {
     const TileProgram::Step& step = p_.steps[s];
+    if (!step.kernel) return;
     const std::size_t value = static_cast<std::size_t>(p_.n_operands) + s;
     const std::int32_t k = bound_.result_of[s];
     const bool direct = k >= 0 && bound_.results[k].access == Access::direct;

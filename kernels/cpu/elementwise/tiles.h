@@ -5,7 +5,8 @@
 //     y = tanh(u)      the last step                y is written
 //
 // Each step runs the kernel of its op on views of one tile, so the bits are those of the kernels on whole tensors. A tile is a
-// stretch of the results in row-major order. A value between steps lies in a slot of the running thread.
+// stretch of the results in row-major order. A value between steps lies in a slot of the running thread, or in a register where
+// one kernel does two steps.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -19,7 +20,7 @@ namespace tapedeck::kernels::cpu {
 // The chain. Values count from 0: the operands of the call, then the results of the steps in order.
 struct TileProgram {
   struct Step {
-    Kernel kernel = nullptr;      // takes views of one dimension, dense or of stride 0
+    Kernel kernel = nullptr;      // takes views of one dimension, dense or of stride 0; null: the step that reads it does it
     Kernel f32_kernel = nullptr;  // as in KernelCall
     const void* attrs = nullptr;  // must outlive the program
     std::vector<std::int32_t> operands;
@@ -41,7 +42,8 @@ struct TileProgram {
 inline constexpr std::int32_t kMostTileSteps = 128;
 inline constexpr std::int32_t kMostTileOperands = 128;
 
-// Gives each value a slot and chooses the size of a tile. REQUIRES: the limits above; steps read operands and earlier steps.
+// Joins pairs of steps that one kernel can do (pairs.h), gives each value a slot and chooses the size of a tile. REQUIRES: the
+// limits above; steps read operands and earlier steps; every step has a kernel.
 TAPEDECK_API void prepare_tiles(TileProgram* program);
 
 // Runs the program on a call. All results have one shape; operands have it too, with strides of 0 where they are broadcast.

@@ -71,6 +71,45 @@ TEST(Fused, RandomProgramsHaveFusedNodes) {
   EXPECT_GT(n, 20);
 }
 
+// Nothing vanishes here, and the gradient of gelu could not keep %h alone any more.
+TEST(Fused, LeavesAloneWhatSavesNoBytes) {
+  const Graph graph = parse(R"(graph g(%x: f32[64,32], %b: f32[32], %w: f32[32,8], %dy: f32[64,32]) {
+  %h: f32[64,32] = add(%x, %b)
+  %y: f32[64,32] = gelu(%h) {}
+  %z: f32[64,8] = matmul(%y, %w)
+  %dh: f32[64,32] = gelu_grad(%h, %dy) {}
+  return %z, %dh
+})");
+  EXPECT_EQ(fused_nodes(fused_graph(graph)), 0) << print(fused_graph(graph));
+  const Graph vanishing = parse(R"(graph g(%x: f32[64,32], %b: f32[32], %w: f32[32,8]) {
+  %h: f32[64,32] = add(%x, %b)
+  %y: f32[64,32] = gelu(%h) {}
+  %z: f32[64,8] = matmul(%y, %w)
+  return %z
+})");
+  EXPECT_EQ(fused_nodes(fused_graph(vanishing)), 1);
+}
+
+// The floor of the same graph is not higher with fused nodes: %y is computed again from %h, which is kept.
+TEST(Fused, KeepsTheFloorOfWhatIsComputedAgain) {
+  const Graph graph = parse(R"(graph g(%x: f32[256,64], %b: f32[64], %v: f32[64,64]) {
+  %m0: f32[256,64] = matmul(%x, %v)
+  %h0: f32[256,64] = add(%m0, %b)
+  %y0: f32[256,64] = gelu(%h0) {}
+  %m1: f32[256,64] = matmul(%y0, %v)
+  %h1: f32[256,64] = add(%m1, %b)
+  %y1: f32[256,64] = gelu(%h1) {}
+  %d1: f32[256,64] = gelu_grad(%h1, %y1) {}
+  %yt: f32[64,256] = transpose(%y0) {axes=[1,0]}
+  %w1: f32[64,64] = matmul(%yt, %d1)
+  %e0: f32[256,64] = matmul(%d1, %v)
+  %d0: f32[256,64] = gelu_grad(%h0, %e0) {}
+  return %w1, %d0
+})");
+  const std::int64_t floor = PlanSearch(graph, {}, SearchEffort::draft).floor();
+  EXPECT_LE(PlanSearch(fused_graph(graph), {}, SearchEffort::draft).floor(), floor);
+}
+
 // ---- layouts, on tensors of several tiles ----
 
 void expect_fused_replay(const std::string& text) {
@@ -123,7 +162,8 @@ TEST(FusedReplay, RoundsHalvesAfterEachOp) {
 TEST(FusedReplay, WritesOverOperandsThatAreReadAgain) {
   const Graph graph = parse(R"(graph g(%x: f32[64,64], %w: f32[64,64]) {
   %t: f32[64,64] = matmul(%x, %w)
-  %a: f32[64,64] = exp(%t)
+  %e: f32[64,64] = exp(%t)
+  %a: f32[64,64] = neg(%e)
   %b: f32[64,64] = mul(%a, %t)
   %s: f32[] = sum(%a) {axes=[0,1]}
   %u: f32[] = sum(%b) {axes=[0,1]}
