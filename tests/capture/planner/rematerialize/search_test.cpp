@@ -1,6 +1,7 @@
 // Tests the local search: its cheapest plans against proven optima of chains, what must hold for its plans on random programs,
 // and its parts against simple models.
 #include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <tapedeck/capture/analysis/live_peak.h>
 #include <tapedeck/capture/check/check_plan.h>
@@ -149,7 +150,7 @@ TEST_P(SearchedPrograms, PlansKeepTheirRules) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, SearchedPrograms, ::testing::Range(0u, 40u));
+INSTANTIATE_TEST_SUITE_P(Seeds, SearchedPrograms, ::testing::Range(0u, unsigned{test::seeds(40)}));
 
 TEST(Search, CancelsWhileItSearches) {
   const Graph graph = test::unit_chain(60);
