@@ -130,7 +130,7 @@ TapeFile full_tape(double budget) {
 }
 
 #ifdef TAPEDECK_SANITIZED
-constexpr unsigned kRounds = 5'000;  // this build is many times as slow, and its fuzzers try more
+constexpr unsigned kRounds = 2'000;  // this build is many times as slow, and its fuzzers try more
 #else
 constexpr unsigned kRounds = 20'000;
 #endif

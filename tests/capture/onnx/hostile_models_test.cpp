@@ -176,19 +176,25 @@ std::string function(const std::string& name, const std::vector<NodeText>& nodes
   return wire::bytes(25, text);
 }
 
-// A node If whose branches call the function.
-NodeText branches_that_call(const std::string& name) {
-  const std::string inner = wire::graph({{wire::node({name, {"a"}, {"r"}, {}, "mine"})}, {}, {wire::value("r", {2})}});
-  return {"If", {"c"}, {"b"}, {wire::graph_in("then_branch", inner), wire::graph_in("else_branch", inner)}};
+// A node If whose branches call the functions; without a domain these are ops.
+NodeText branches_that_call(const std::string& one, const std::string& other, const std::string& domain = "mine") {
+  const auto branch = [](const std::string& name, const std::string& of) {
+    return wire::graph({{wire::node({name, {"a"}, {"r"}, {}, of})}, {}, {wire::value("r", {2})}});
+  };
+  return {"If",
+          {"c"},
+          {"b"},
+          {wire::graph_in("then_branch", branch(one, "mine")), wire::graph_in("else_branch", branch(other, domain))}};
 }
 
 TEST_F(HostileModel, WithFunctionsThatCallThemselvesInBranchesIsAnError) {
   const std::string graph =
       wire::graph({{wire::node({"F0", {"x"}, {"y"}, {}, "mine"})}, {wire::value("x", {2})}, {wire::value("y", {2})}});
-  expect_in(fault(wire::model(graph, 20, function("F0", {branches_that_call("F0")}))), "its functions");
-  std::string chain;
-  for (int i = 0; i < 3000; ++i) chain += function("F" + std::to_string(i), {branches_that_call("F" + std::to_string(i + 1))});
-  EXPECT_NE(fault(wire::model(graph, 20, chain)), "");
+  expect_in(fault(wire::model(graph, 20, function("F0", {branches_that_call("F0", "F0")}))), "its functions");
+  std::string chain;  // each of the 3000 functions calls the next in one branch, so that there is one more graph on each level
+  for (int i = 0; i < 3000; ++i)
+    chain += function("F" + std::to_string(i), {branches_that_call("F" + std::to_string(i + 1), "Relu", "")});
+  expect_in(fault(wire::model(graph, 20, chain)), "graphs are inside each other");
 }
 
 TEST_F(HostileModel, WithExternalDataInAnAttributeReadsThatFile) {

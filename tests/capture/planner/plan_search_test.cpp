@@ -8,6 +8,7 @@
 #include <tapedeck/tests/capture/plan_equal.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -85,7 +86,8 @@ TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
 // floor is at or above the floor.
 TEST(PlanSearch, ADraftHoldsItsBudgets) {
   int recomputing = 0;
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  constexpr unsigned seeds = test::seeds(40);
+  for (unsigned seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     const Graph graph = seed % 2 ? test::there_and_back(seed) : test::RandomProgram(seed).graph();
     PlanSearch draft(graph, {}, SearchEffort::draft);
@@ -106,7 +108,7 @@ TEST(PlanSearch, ADraftHoldsItsBudgets) {
     EXPECT_FALSE(draft.plan(draft.floor() - 1).feasible);
     EXPECT_EQ(draft.plan(-1).recomputed_nodes, 0);
   }
-  EXPECT_GT(recomputing, 60);
+  EXPECT_GT(recomputing, test::seeds(60));
 }
 
 // A chain of many nodes. The last node reads the first value, which can be made again.

@@ -2,6 +2,7 @@
 // and its budget.
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/engine/seeds.h>
 #include <tapedeck/tests/engine/value_named.h>
 
 #include <tapedeck/capture/analysis/phases.h>
@@ -505,7 +506,7 @@ TEST_P(RandomWishes, ToRecomputeBridgeNoLongGapWithoutBackward) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomWishes, ::testing::Range(0u, 60u));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomWishes, ::testing::Range(0u, unsigned{test::seeds(60)}));
 
 }  // namespace
 }  // namespace tapedeck

@@ -12,6 +12,7 @@
 
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -108,7 +109,7 @@ TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandSumExpr, ::testing::Range(0, 5));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandSumExpr, ::testing::Range(0, test::seeds(5)));
 
 // MXNet's variable counts its writes. Here the version of a bound tensor does.
 TEST(ConformanceReplay, T125_VarVersion) {

@@ -6,6 +6,7 @@
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/seeds.h>
 #include <tapedeck/tests/engine/value_named.h>
 
 #include <tapedeck/capture/check/check_plan.h>
@@ -670,7 +671,7 @@ TEST_P(RandomJoins, EveryRuleCanBeLeftOut) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomJoins, ::testing::Range(0, 8));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomJoins, ::testing::Range(0, test::seeds(8)));
 
 }  // namespace
 }  // namespace tapedeck

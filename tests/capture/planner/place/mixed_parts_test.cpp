@@ -4,6 +4,7 @@
 #include <tapedeck/capture/planner/place/split_problem.h>
 
 #include <tapedeck/tests/capture/planner/place/instances.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -37,7 +38,8 @@ std::vector<Tenant> stretches(unsigned seed) {
 constexpr std::int64_t kSomePairs = 400;  // some parts have fewer pairs, others more
 
 TEST(PlaceMixedParts, EndsAreWhatOffsetsNeedWhateverTheWork) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  constexpr unsigned seeds = test::seeds(40);
+  for (unsigned seed = 0; seed < seeds; ++seed) {
     const std::vector<Tenant> buffers = stretches(seed);
     for (const std::int64_t work : {200, 2'000, 12'000, 50'000}) {
       PlaceOptions options;

@@ -6,6 +6,7 @@
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -245,12 +246,12 @@ void expect_bounds_hold(unsigned seeds, MakeGraph make, int* above_keep_all) {
 TEST(CostBound, IsNeverAboveAPlanOfARandomGraph) {
   int above_keep_all = 0;
   expect_bounds_hold(
-      50, [](unsigned seed) { return test::there_and_back(seed); }, &above_keep_all);
-  EXPECT_GT(above_keep_all, 25);
+      test::seeds(50), [](unsigned seed) { return test::there_and_back(seed); }, &above_keep_all);
+  EXPECT_GT(above_keep_all, test::seeds(25));
   expect_bounds_hold(
-      20, [](unsigned seed) { return test::RandomProgram(seed).graph(); }, &above_keep_all);
+      test::seeds(20), [](unsigned seed) { return test::RandomProgram(seed).graph(); }, &above_keep_all);
   expect_bounds_hold(
-      20, [](unsigned seed) { return test::RandomGraph(seed).make(24); }, &above_keep_all);
+      test::seeds(20), [](unsigned seed) { return test::RandomGraph(seed).make(24); }, &above_keep_all);
 }
 
 TEST(CostBound, APlanSaysWhereItComesFrom) {

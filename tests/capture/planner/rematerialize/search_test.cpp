@@ -2,6 +2,7 @@
 // and its parts against simple models.
 #include <tapedeck/tests/capture/planner/rematerialize/strategy_checks.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <tapedeck/capture/analysis/live_peak.h>
 #include <tapedeck/capture/check/check_plan.h>
@@ -150,7 +151,7 @@ TEST_P(SearchedPrograms, PlansKeepTheirRules) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, SearchedPrograms, ::testing::Range(0u, 40u));
+INSTANTIATE_TEST_SUITE_P(Seeds, SearchedPrograms, ::testing::Range(0u, unsigned{test::seeds(40)}));
 
 TEST(Search, CancelsWhileItSearches) {
   const Graph graph = test::unit_chain(60);

@@ -6,6 +6,7 @@
 #include <tapedeck/engine/ops/control.h>
 
 #include <tapedeck/tests/capture/planner/loop_programs.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <cstdint>
 #include <random>
@@ -257,7 +258,7 @@ TEST_P(RandomScans, HaveTheSameBitsUnderEveryBudget) {
        numbers({kWidth, kWidth}, 4), numbers({kWidth, kWidth}, 5)});
   expect_good_at_all_budgets(r, "this scan", 5);
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomScans, ::testing::Range(0, 12));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomScans, ::testing::Range(0, test::seeds(12)));
 
 std::vector<std::string> reasons_to_stay(const Graph& g) {
   std::vector<std::string> reasons;

@@ -1,6 +1,7 @@
 // Tests the clones that budgets cause: no clone without a reader, names that a file keeps, and costs that match the graph.
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
@@ -77,7 +78,7 @@ TEST_P(RandomBudgets, SavedPlansVerify) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomBudgets, ::testing::Range(0u, 12u));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomBudgets, ::testing::Range(0u, unsigned{test::seeds(12)}));
 
 // Only the last node reads %late. So %late is computed once, just before the last node, and not at its recorded place.
 constexpr const char* kWaiting = R"(graph g(%x: u8[100], %y: u8[100]) {

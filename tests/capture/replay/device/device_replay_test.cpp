@@ -16,6 +16,7 @@
 #include <tapedeck/tests/capture/replay/device/device_replay.h>
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -111,7 +112,7 @@ TEST_P(RandomOnDevice, EqualsEagerWhateverThePlan) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomOnDevice, ::testing::Range(0, 30));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomOnDevice, ::testing::Range(0, test::seeds(30)));
 
 // ---- steady state ----
 

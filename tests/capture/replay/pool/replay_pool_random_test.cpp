@@ -4,6 +4,7 @@
 
 #include <tapedeck/tests/capture/replay/pool/replay_pool_graphs.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <algorithm>
 #include <map>
@@ -297,7 +298,8 @@ class Interleaving {
 
 TEST(ReplayPoolRandom, InterleavedMembersEqualEager) {
   int faults = 0, torn = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  constexpr std::uint64_t seeds = test::seeds(200);
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Interleaving run(seed);
     run.run();
@@ -305,8 +307,8 @@ TEST(ReplayPoolRandom, InterleavedMembersEqualEager) {
     torn += run.torn;
     if (HasFailure()) return;
   }
-  EXPECT_GT(faults, 20) << "the faults are meant to happen";
-  EXPECT_GT(torn, 5);
+  EXPECT_GT(faults, test::seeds(20)) << "the faults are meant to happen";
+  EXPECT_GT(torn, test::seeds(5));
 }
 
 }  // namespace
