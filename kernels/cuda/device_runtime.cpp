@@ -2,7 +2,7 @@
 #include <tapedeck/kernels/cuda/device_runtime.h>
 
 #if TAPEDECK_HAS_CUDA
-#include <cuda_runtime_api.h>
+#include <tapedeck/kernels/cuda/current_device.h>
 #endif
 
 namespace tapedeck::kernels::cuda {
@@ -40,36 +40,8 @@ const DeviceKernels& linked_kernels() {
 
 namespace {
 
-const char* text_of(cudaError_t error) {
-  if (error == cudaSuccess) return nullptr;
-  cudaGetLastError();  // clears the error, which is reported here
-  return cudaGetErrorString(error);
-}
-
 cudaStream_t stream_of(Stream stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t event_of(Event event) { return static_cast<cudaEvent_t>(event); }
-
-// Makes `device` the calling thread's current device until the end of the scope.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int device) {
-    error_ = cudaGetDevice(&previous_);
-    if (error_ != cudaSuccess || previous_ == device) return;
-    error_ = cudaSetDevice(device);
-    changed_ = error_ == cudaSuccess;
-  }
-  ~CurrentDevice() {
-    if (changed_) cudaSetDevice(previous_);
-  }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-  cudaError_t error() const { return error_; }
-
- private:
-  int previous_ = 0;
-  bool changed_ = false;
-  cudaError_t error_ = cudaSuccess;
-};
 
 class CudaRuntime final : public DeviceRuntime {
  public:

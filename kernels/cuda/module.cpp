@@ -5,16 +5,10 @@
 
 #if TAPEDECK_HAS_CUDA
 
-#include <cuda_runtime_api.h>
+#include <tapedeck/kernels/cuda/current_device.h>
 
 namespace tapedeck::kernels::cuda {
 namespace {
-
-const char* text_of(cudaError_t error) {
-  if (error == cudaSuccess) return nullptr;
-  cudaGetLastError();  // clears the error, which is reported here, so that a later launch does not report it again
-  return cudaGetErrorString(error);
-}
 
 const char* load(const void* image, std::size_t, Module* module) {
   return text_of(

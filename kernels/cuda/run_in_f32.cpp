@@ -5,9 +5,8 @@
 // A dimension of stride 0 is converted once, not once for each repetition.
 #include <tapedeck/kernels/cuda/run_in_f32.h>
 
+#include <tapedeck/kernels/f32_copy.h>
 #include <tapedeck/kernels/half.h>
-
-#include <algorithm>
 
 namespace tapedeck::kernels::cuda {
 namespace {
@@ -16,27 +15,6 @@ constexpr int kMostViews = 128;
 constexpr std::int64_t kAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-// The view in f32, dense but for dimensions of stride 0, which keep it.
-View f32_view(const View& half, std::int64_t* elements) {
-  View v = half;
-  v.dtype = DType::f32;
-  std::int64_t stride = 1;
-  for (int d = v.rank - 1; d >= 0; --d) {
-    const bool repeats = half.strides[d] == 0;
-    v.strides[d] = repeats ? 0 : stride;
-    if (!repeats) stride *= v.sizes[d];
-  }
-  *elements = half.numel() == 0 ? 0 : stride;
-  return v;
-}
-
-View without_repeats(const View& v) {
-  View once = v;
-  for (int d = 0; d < v.rank; ++d)
-    if (v.strides[d] == 0) once.sizes[d] = std::min<std::int64_t>(v.sizes[d], 1);
-  return once;
-}
 
 void convert(const KernelCall& outer, const View& from, const View& to) {
   static const Kernel cast = find_kernel("cast")->kernel;
@@ -57,10 +35,9 @@ std::int64_t lay_out(const KernelCall& call, char* scratch, View* views) {
     const View& given = i < call.n_inputs ? call.inputs[i] : call.outputs[i - call.n_inputs];
     views[i] = given;
     if (!is_half(given.dtype)) continue;
-    std::int64_t elements = 0;
-    views[i] = f32_view(given, &elements);
-    views[i].data = scratch ? scratch + used : nullptr;
-    used += aligned(elements * 4);
+    const F32Copy copy = f32_copy(given, scratch ? scratch + used : nullptr);
+    views[i] = copy.view;
+    used += aligned(copy.elements * 4);
   }
   return used;
 }

@@ -4,16 +4,10 @@
 
 #if TAPEDECK_HAS_CUDA
 
-#include <cuda_runtime_api.h>
+#include <tapedeck/kernels/cuda/current_device.h>
 
 namespace tapedeck::kernels::cuda {
 namespace {
-
-const char* text_of(cudaError_t error) {
-  if (error == cudaSuccess) return nullptr;
-  cudaGetLastError();  // clears the error, which is reported here, so that a later launch does not report it again
-  return cudaGetErrorString(error);
-}
 
 // Three errors mean that this machine has no usable CUDA device. Any other error gets NVIDIA's own text.
 std::string why_unavailable(cudaError_t error) {
@@ -48,25 +42,6 @@ CudaStatus probe() {
   if (!status.available) status.reason = why_unavailable(cudaErrorNoDevice);
   return status;
 }
-
-// Makes `device` the calling thread's current device, and restores the previous one at the end of the scope.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int device) {
-    error_ = cudaGetDevice(&previous_);
-    if (error_ == cudaSuccess) error_ = cudaSetDevice(device);
-  }
-  ~CurrentDevice() {
-    if (error_ == cudaSuccess) cudaSetDevice(previous_);
-  }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-  cudaError_t error() const { return error_; }
-
- private:
-  int previous_ = 0;
-  cudaError_t error_;
-};
 
 }  // namespace
 

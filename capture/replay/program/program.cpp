@@ -20,6 +20,7 @@
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/ops/fused.h>
+#include <tapedeck/kernels/f32_copy.h>
 #include <tapedeck/kernels/half.h>
 #include <tapedeck/kernels/workspace_alignment.h>
 
@@ -81,29 +82,20 @@ constexpr std::int64_t kScratchAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment; }
 
-// The f32 copy of a half-precision operand at this offset of the scratch block, which moves on behind it. It is dense, but a
-// dimension of stride 0 keeps its stride 0.
-BufferView f32_copy(const BufferView& half, BufferId scratch, std::int64_t* offset) {
+// The f32 copy of a half-precision operand at this offset of the scratch block, which moves on behind it.
+BufferView f32_copy_at(const BufferView& half, BufferId scratch, std::int64_t* offset) {
+  const kernels::F32Copy copy = kernels::f32_copy(half.view, half.view.data);
   BufferView w = half;
   w.buffer = scratch;
   w.offset = *offset;
-  w.view.dtype = DType::f32;
-  std::int64_t items = 1;
-  for (int d = w.view.rank - 1; d >= 0; --d) {
-    const bool repeats = half.view.strides[d] == 0;
-    w.view.strides[d] = repeats ? 0 : items;
-    if (!repeats) items *= w.view.sizes[d];
-  }
-  *offset += half.view.numel() == 0 ? 0 : aligned(items * 4);
+  w.view = copy.view;
+  *offset += aligned(copy.elements * 4);
   return w;
 }
 
-// The view with size 1 in every dimension of stride 0, so that a repeated element is converted once.
-BufferView without_repeats(const BufferView& w) {
-  BufferView once = w;
-  for (int d = 0; d < w.view.rank; ++d)
-    if (w.view.strides[d] == 0) once.view.sizes[d] = std::min<std::int64_t>(w.view.sizes[d], 1);
-  return once;
+BufferView once(BufferView w) {
+  w.view = kernels::without_repeats(w.view);
+  return w;
 }
 
 }  // namespace
@@ -267,14 +259,14 @@ class Lowering {
     if (!cast) throw DeviceError(error_text(entry.op, "the device has no kernel to convert its operands to f32", {}));
     const BufferId scratch = buffers_.count();
     const auto in_scratch = [&](const BufferView& w) {
-      return kernels::is_half(w.view.dtype) ? f32_copy(w, scratch, &used) : w;
+      return kernels::is_half(w.view.dtype) ? f32_copy_at(w, scratch, &used) : w;
     };
     std::vector<BufferView> f32_inputs, f32_outputs;
     for (const BufferView& w : inputs) f32_inputs.push_back(in_scratch(w));
     for (const BufferView& w : outputs) f32_outputs.push_back(in_scratch(w));
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (kernels::is_half(inputs[i].view.dtype))
-        call_device(n, *cast, nullptr, {without_repeats(inputs[i])}, {without_repeats(f32_inputs[i])}, used);
+        call_device(n, *cast, nullptr, {once(inputs[i])}, {once(f32_inputs[i])}, used);
     call_device(n, entry, attrs, f32_inputs, f32_outputs, used);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (kernels::is_half(outputs[i].view.dtype)) call_device(n, *cast, nullptr, {f32_outputs[i]}, {outputs[i]}, used);

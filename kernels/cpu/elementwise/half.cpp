@@ -3,8 +3,7 @@
 #include <tapedeck/kernels/half.h>
 
 #include <tapedeck/kernels/cpu/loops.h>
-
-#include <algorithm>
+#include <tapedeck/kernels/f32_copy.h>
 
 namespace tapedeck::kernels {
 namespace {
@@ -29,27 +28,11 @@ KernelCall conversion(const View& from, const View& to, KernelFault* fault) {
   return call;
 }
 
-// The f32 copy of a half-precision view, in the workspace. It is dense, but a dimension of stride 0 keeps its stride 0.
+// The f32 copy of a half-precision view, in the workspace.
 View in_scratch(const View& half, char** scratch) {
-  View v = half;
-  v.dtype = DType::f32;
-  v.data = *scratch;
-  std::int64_t stride = 1;
-  for (int d = v.rank - 1; d >= 0; --d) {
-    const bool repeats = half.strides[d] == 0;
-    v.strides[d] = repeats ? 0 : stride;
-    if (!repeats) stride *= v.sizes[d];
-  }
-  *scratch += half_scratch(half.numel() == 0 ? 0 : stride);
-  return v;
-}
-
-// The view with size 1 in every dimension of stride 0, so that a repeated element is converted once.
-View without_repeats(const View& v) {
-  View once = v;
-  for (int d = 0; d < v.rank; ++d)
-    if (v.strides[d] == 0) once.sizes[d] = std::min<std::int64_t>(v.sizes[d], 1);
-  return once;
+  const F32Copy copy = f32_copy(half, *scratch);
+  *scratch += half_scratch(copy.elements);
+  return copy.view;
 }
 
 void load(const View& half, const View& f32, KernelFault* fault) {
