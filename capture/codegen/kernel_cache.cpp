@@ -2,19 +2,18 @@
 #include <tapedeck/capture/codegen/kernel_cache.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/capture/formats/cache_folder.h>
 #include <tapedeck/capture/formats/checksum.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <vector>
 
 namespace tapedeck::codegen {
 
@@ -38,32 +37,13 @@ bool is_own(const std::string& path) {
   return ::stat(path.c_str(), &s) == 0 && s.st_uid == ::geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-struct Entry {
-  fs::file_time_type used;
-  fs::path path;
-  std::int64_t bytes = 0;
-};
-
-// The kernels of the folder, the last used first.
-std::vector<Entry> entries(const std::string& folder) {
-  std::vector<Entry> found;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() != kExtension) continue;
-    std::error_code gone;  // another process may remove files at the same time
-    const Entry entry{it->last_write_time(gone), it->path(), static_cast<std::int64_t>(it->file_size(gone))};
-    if (!gone) found.push_back(entry);
-  }
-  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.used > b.used; });
-  return found;
-}
-
 void remove_oldest(const std::string& folder, std::int64_t most_bytes) {
   std::int64_t bytes = 0;
-  for (const Entry& entry : entries(folder)) {
-    bytes += entry.bytes;
+  for (const CachedFile& file : files_by_use(folder)) {
+    if (file.path.extension() != kExtension) continue;
+    bytes += static_cast<std::int64_t>(file.bytes);
     std::error_code ignored;
-    if (bytes > most_bytes) fs::remove(entry.path, ignored);
+    if (bytes > most_bytes) fs::remove(file.path, ignored);
   }
 }
 
@@ -72,13 +52,8 @@ void remove_oldest(const std::string& folder, std::int64_t most_bytes) {
 std::string kernel_cache_folder() {
   const char* const chosen = std::getenv("TAPEDECK_KERNEL_CACHE");
   if (chosen && *chosen) return std::string_view(chosen) == "off" ? std::string() : chosen;
-  const auto folder = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value && value[0] == '/' ? std::string(value) : std::string();
-  };
-  if (const std::string cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache + "/tapedeck/kernels";
-  if (const std::string home = folder("HOME"); !home.empty()) return home + "/.cache/tapedeck/kernels";
-  return {};
+  const fs::path cache = user_cache_folder();
+  return cache.empty() ? std::string() : (cache / "tapedeck" / "kernels").string();
 }
 
 std::string kernel_key(const std::string& text) {

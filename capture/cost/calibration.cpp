@@ -8,6 +8,7 @@
 #include <tapedeck/capture/cost/node_costs.h>
 #include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/capture/formats/cache_folder.h>
 #include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/engine/eager/settings.h>
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
@@ -282,14 +282,8 @@ std::string calibration_path() {
   const std::string chosen = settings_from_environment().calibration;
   if (chosen == "off") return {};
   if (!chosen.empty()) return chosen;
-  const auto folder = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value && value[0] == '/' ? std::string(value)
-                                    : std::string();  // the XDG rules say that a relative cache folder is ignored
-  };
-  if (const std::string cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache + "/tapedeck/calibration.json";
-  if (const std::string home = folder("HOME"); !home.empty()) return home + "/.cache/tapedeck/calibration.json";
-  return {};
+  const std::filesystem::path cache = user_cache_folder();
+  return cache.empty() ? std::string() : (cache / "tapedeck" / "calibration.json").string();
 }
 
 void save_calibration(const std::string& path, const Calibration& calibration) {

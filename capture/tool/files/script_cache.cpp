@@ -1,6 +1,7 @@
 #include <tapedeck/capture/tool/files/script_cache.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/capture/formats/cache_folder.h>
 #include <tapedeck/capture/formats/file_checksum.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -9,10 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -24,13 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path cache_home() {
-  const auto folder = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value && value[0] == '/' ? value : "");
-  };
-  if (const fs::path cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache;
-  if (const fs::path home = folder("HOME"); !home.empty()) return home / ".cache";
-  throw FileError("run: there is no folder for compiled scripts: neither XDG_CACHE_HOME nor HOME names a folder");
+  fs::path folder = user_cache_folder();
+  if (folder.empty())
+    throw FileError("run: there is no folder for compiled scripts: neither XDG_CACHE_HOME nor HOME names a folder");
+  return folder;
 }
 
 // A program that another user has put into the cache would run as this user. The folder of the programs belongs to the user
@@ -56,38 +52,26 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-struct Entry {
-  fs::file_time_type used;
-  fs::path path;
-  std::uintmax_t bytes = 0;
-};
-
-// Files of the folder, the last used first. Folders of compilers that died are removed on the way.
-std::vector<Entry> entries(const fs::path& folder) {
-  std::vector<Entry> found;
+// A compiler that died has left its folder.
+void remove_dead_folders(const fs::path& folder) {
   std::error_code error;
   const fs::file_time_type dead = fs::file_time_type::clock::now() - std::chrono::hours(24);
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code gone;
-    const Entry entry{it->last_write_time(gone), it->path(), it->is_regular_file(gone) ? it->file_size(gone) : 0};
-    if (gone) continue;
-    if (!it->is_directory(gone))
-      found.push_back(entry);
-    else if (entry.used < dead)
-      fs::remove_all(entry.path, gone);
+    const fs::file_time_type used = it->last_write_time(gone);
+    if (!gone && used < dead && it->is_directory(gone)) fs::remove_all(it->path(), gone);
   }
-  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.used > b.used; });
-  return found;
 }
 
 // The first program stays, whatever its size. A list counts as a part of its program.
 void remove_old(const fs::path& folder) {
+  remove_dead_folders(folder);
   std::uintmax_t bytes = 0;
   std::size_t files = 0;
-  for (const Entry& entry : entries(folder)) {
-    bytes += entry.bytes;
+  for (const CachedFile& file : files_by_use(folder)) {
+    bytes += file.bytes;
     std::error_code gone;
-    if (++files > 2 && (files > 2 * kMostPrograms || bytes > kMostProgramBytes)) fs::remove(entry.path, gone);
+    if (++files > 2 && (files > 2 * kMostPrograms || bytes > kMostProgramBytes)) fs::remove(file.path, gone);
   }
 }
 
