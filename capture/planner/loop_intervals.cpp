@@ -9,6 +9,7 @@
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/scans/rerun_scan.h>
+#include <tapedeck/capture/planner/scans/scan_blocks.h>
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ops/control.h>
@@ -29,7 +30,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostLimits = 8;      // settings of the loops that are tried in one order
+constexpr std::size_t kMostLimits = 12;     // settings of the loops that are tried in one order
 constexpr std::size_t kMostScansAlone = 3;  // further settings, in which only the first scans keep less
 
 struct Way {
@@ -38,6 +39,7 @@ struct Way {
   std::int64_t checkpoint = 0;
   double again = 0;                        // passes that a loop_grad runs again
   std::shared_ptr<const KeptStacks> kept;  // of a scan without checkpoints that stays one, else null
+  std::int64_t block = 0;                  // the passes of a block, within which `kept` is kept; 0: no blocks
 };
 
 struct Loop {
@@ -88,6 +90,17 @@ std::vector<Way> ways_of(std::int64_t trips, std::int64_t recorded, std::int64_t
   return sorted_ways(first, std::move(others));
 }
 
+// Each pass runs once more. The stacks of one block live while the backward walks back over it.
+Way way_in_blocks(const RerunScan& scan, const std::shared_ptr<const KeptStacks>& kept, std::int64_t block) {
+  Way w;
+  w.block = block;
+  w.kept = kept;
+  w.bytes = limited_product({scan.entry_bytes(), scan.passes() / block}) + kept->bytes / scan.passes() * block;
+  w.again = static_cast<double>(scan.passes());
+  w.work = w.again * scan.pass_us();
+  return w;
+}
+
 // A loop_grad runs all passes but the last to fill its tape, some of them again, and each pass once more with its gradient.
 std::vector<Way> ways_of(const RerunScan& scan) {
   const std::int64_t trips = scan.passes();
@@ -102,6 +115,7 @@ std::vector<Way> ways_of(const RerunScan& scan) {
   }
   const Way first = all.front();
   all.erase(all.begin());
+  for (const std::int64_t block : block_lengths(scan)) all.push_back(way_in_blocks(scan, first.kept, block));
   if (!scan.loop_grad().possible) return sorted_ways(first, std::move(all));
   std::vector<std::int64_t> intervals = intervals_for(trips);
   intervals.push_back(1);
@@ -181,6 +195,11 @@ std::string words_for(const Loop& loop, const Way& way) {
     return fmt::format("the backward of this loop keeps the carried values {}, not {}: of {} passes it runs {:.0f} again",
                        words_for(way.checkpoint), words_for(loop.ways[0].checkpoint), loop.trips, way.again);
   const std::string before = stacked_values(loop.ways[0].kept->stacks.size());
+  if (way.block > 0)
+    return fmt::format(
+        "this scan keeps the carried values of one pass in {} for its backward, not {}: the backward runs each of {} passes "
+        "again, in blocks of {}, and keeps the stacked values of one block",
+        way.block, before, loop.trips, way.block);
   if (!way.kept)
     return fmt::format(
         "this scan keeps nothing for its backward, not {}: the backward runs {:.0f} passes again to walk back over {}, "
@@ -214,7 +233,7 @@ Graph written(const Graph& base, const std::vector<Loop>& loops, const Setting& 
     if (!loops[i].scan)
       set_checkpoint(&graph, loops[i].node, setting[i]->checkpoint);
     else if (setting[i] != &loops[i].ways[0])
-      reruns.push_back({loops[i].scan.get(), setting[i]->kept.get(), setting[i]->checkpoint});
+      reruns.push_back({loops[i].scan.get(), setting[i]->kept.get(), setting[i]->checkpoint, setting[i]->block});
   }
   return reruns.empty() ? graph : with_reruns(graph, reruns);
 }
@@ -291,7 +310,7 @@ std::vector<Setting> settings_for(const std::vector<Loop>& loops) {
   for (std::size_t i = 0; i < loops.size() && changed + 1 < scans && changed < kMostScansAlone; ++i) {
     if (!loops[i].scan) continue;
     for (const Way& w : loops[i].ways)
-      if (w.kept) setting[i] = &w;
+      if (w.kept && w.block == 0) setting[i] = &w;
     if (setting[i] == &loops[i].ways[0]) setting[i] = &loops[i].ways[1];
     settings.push_back(setting);
     ++changed;

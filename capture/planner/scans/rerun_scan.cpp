@@ -45,6 +45,31 @@ std::vector<char> find_read_elsewhere(const Graph& g, const ScanPair& pair) {
   return read;
 }
 
+// Whether a stack may get one more axis, so that its blocks are counted.
+bool has_room_for_blocks(const Graph& g, const ScanPair& pair) {
+  const auto fits = [&](ValueId v) { return g.values[v].type.shape.rank < kMaxRank; };
+  const auto all_fit = [&](NodeId n) {
+    const auto operands = g.inputs(g.nodes[n]);
+    bool fit = std::all_of(operands.begin(), operands.end(), fits);
+    for (std::int32_t k = 0; k < g.nodes[n].n_outputs; ++k) fit = fit && fits(g.nodes[n].first_output + k);
+    return fit;
+  };
+  return all_fit(pair.forward) && all_fit(pair.backward);
+}
+
+// Whether a stacked result of the pair is an output of the graph or the new value of a state.
+bool leaves_with_a_stack(const Graph& g, const ScanPair& pair) {
+  const auto is_stack = [&](ValueId v) {
+    const auto stands_in = [&](NodeId n, std::size_t carried) {
+      const Node& node = g.nodes[n];
+      return v >= node.first_output + static_cast<ValueId>(carried) && v < node.first_output + node.n_outputs;
+    };
+    return stands_in(pair.forward, pair.ahead.carried) || stands_in(pair.backward, pair.back.carried);
+  };
+  return std::any_of(g.outputs.begin(), g.outputs.end(), is_stack) ||
+         std::any_of(g.updates.begin(), g.updates.end(), [&](const Update& u) { return is_stack(u.value); });
+}
+
 }  // namespace
 
 RerunScan::RerunScan(const Graph& g, ScanPair pair) : pair_(std::move(pair)), read_elsewhere_(find_read_elsewhere(g, pair_)) {
@@ -63,6 +88,10 @@ RerunScan::RerunScan(const Graph& g, ScanPair pair) : pair_(std::move(pair)), re
   for (NodeId n = 0; n < back.node_count(); ++n) behind.copy(n);
   for (ValueId v : back.outputs) results_.push_back(behind.at(v));
   node_us_ = node_costs(whole_);
+  std::vector<ValueId> all = made_;
+  all.insert(all.end(), results_.begin(), results_.end());
+  may_run_in_blocks_ = !carried_.empty() && !handed_.empty() && !needed_values(whole_, {}, all)[index()] &&
+                       !leaves_with_a_stack(g, pair_) && has_room_for_blocks(g, pair_);
 }
 
 void RerunScan::add_inputs(const Graph& g, const Graph& pass, const Graph& back, Splice* ahead, Splice* behind,
@@ -193,6 +222,8 @@ double RerunScan::advance_us() const {
   const std::span<const ValueId> next(made_.data(), pair_.ahead.carried);
   return cost_of(whole_, first_back_, node_us_, needed_values(whole_, {}, next), {});
 }
+
+double RerunScan::pass_us() const { return cost_of(whole_, first_back_, node_us_, needed_values(whole_, {}, made_), {}); }
 
 KeptStacks RerunScan::with(std::vector<std::int32_t> stacks) const {
   KeptStacks kept;

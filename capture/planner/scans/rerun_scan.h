@@ -4,6 +4,8 @@
 //     fewer stacks    the forward keeps h of every pass; each pass of the backward computes tanh(..) again, then its gradient
 //     no stacks       the forward keeps nothing; the backward is a loop_grad, which runs the loop again and keeps h of some
 //     passes
+//     blocks          the forward keeps h at the start of each block of passes; the backward runs one block after the other
+//     again, which keeps what is recorded, and walks back over it (scan_blocks.h)
 //
 // In each way the same kernels get the same operands, and gradients add up in the same order. So the bits are the same.
 #pragma once
@@ -58,6 +60,10 @@ class RerunScan {
   std::int64_t entry_bytes() const;  // of the tape of a loop_grad
   double advance_us() const;         // of one pass of the loop without the nodes that only stacked results need
   const LoopGradForm& loop_grad() const { return loop_grad_; }
+  // Whether the passes can be grouped in blocks: they carry values, no pass reads its number, and no stack is an output of the
+  // graph or the new value of a state.
+  bool may_run_in_blocks() const { return may_run_in_blocks_; }
+  double pass_us() const;  // of one pass of the forward, with all that the backward reads
 
   // One pass of the forward and then its backward in one graph, and its values: the number of the pass, carried values, slices
   // and captured values of the forward (those of the backward that are no stacks behind them), carried values of the backward.
@@ -83,6 +89,7 @@ class RerunScan {
   std::vector<double> node_us_;       // by node of whole_
   NodeId first_back_ = 0;             // the first node of whole_ that belongs to the backward
   LoopGradForm loop_grad_;
+  bool may_run_in_blocks_ = false;
 };
 
 // A pair and the way in which it is written. `kept` null: the backward is a loop_grad with this checkpoint.
@@ -90,6 +97,7 @@ struct Rerun {
   const RerunScan* scan = nullptr;
   const KeptStacks* kept = nullptr;
   std::int64_t checkpoint = 0;
+  std::int64_t block = 0;  // the passes of a block, within which `kept` is kept; 0: no blocks
 };
 
 // The graph, in which these pairs of scans are written anew. The results of the backward keep their names. REQUIRES: the scans

@@ -1,7 +1,9 @@
 // Writes pairs of scans anew (rerun_scan.h): the forward with fewer stacks, and the backward that computes them again.
 #include <tapedeck/capture/planner/scans/rerun_scan.h>
+#include <tapedeck/capture/planner/scans/scan_blocks.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/extract.h>
+#include <tapedeck/engine/ops/movement.h>
 
 #include <algorithm>
 #include <map>
@@ -27,9 +29,11 @@ class RerunWriter {
     for (const Rerun& r : reruns) forwards[r.scan->pair().forward] = backwards[r.scan->pair().backward] = &r;
     for (NodeId n = 0; n < from_.node_count(); ++n) {
       if (const auto f = forwards.find(n); f != forwards.end())
-        append_forward(*f->second);
+        f->second->block > 0 ? append_forward_in_blocks(*f->second) : append_forward(*f->second);
       else if (const auto b = backwards.find(n); b == backwards.end())
         to_.copy(n);
+      else if (b->second->block > 0)
+        append_backward_in_blocks(*b->second);
       else if (b->second->kept)
         append_scan(*b->second);
       else
@@ -187,6 +191,90 @@ class RerunWriter {
     const Region regions[] = {pass, region_of(scan.whole(), inputs, results)};
     const ValueId first = append(ops::loop_grad, old, operands, &attrs, types, regions);
     for (std::size_t i = 0; i < order.size(); ++i) hand_over(old, order[i], first + static_cast<ValueId>(i));
+  }
+
+  // The same elements under another shape, in place of node `old`.
+  ValueId append_reshape(const Node& old, ValueId v, const Type& type) {
+    ShapeAttrs attrs;
+    for (const std::int64_t size : type.shape) attrs.shape.push_back(size);
+    const NodeId node = to_.graph().add_node(ops::reshape, {&v, 1}, &attrs, {&type, 1}, old.origin);
+    const ValueId made = to_.graph().nodes[node].first_output;
+    to_.graph().values[static_cast<std::size_t>(made)].name = names_.fresh("blocks");
+    return made;
+  }
+
+  // The operands of a scan over blocks, after the carried ones and the starts.
+  void append_block_operands(const Rerun& r, const Node& old, const BlockBody& body, Values* operands) {
+    for (const std::size_t i : body.slices) {
+      const Given& given = r.scan->slices()[i];
+      operands->push_back(append_reshape(old, to_.at(given.outside), in_blocks(r, r.scan->whole().values[given.inside].type)));
+    }
+    for (const std::size_t i : body.captured) operands->push_back(to_.at(r.scan->captured()[i].outside));
+  }
+
+  // The type of a stack of all passes as a stack of blocks.
+  static Type in_blocks(const Rerun& r, const Type& slice) {
+    return stack_type(r.scan->passes() / r.block, stack_type(r.block, slice));
+  }
+
+  bool is_reversed(NodeId n) const { return static_cast<const LoopAttrs*>(from_.attributes(from_.nodes[n]))->reverse; }
+
+  // Appends a scan over blocks in place of node `old`. Its first results are those of `old` with the numbers `kept`, of which
+  // the first `carried` are carried; the others are stacks of blocks. Returns the first of its further results.
+  ValueId append_scan_over_blocks(const Rerun& r, const Node& old, const BlockBody& body, const Values& operands,
+                                  std::size_t carried, std::size_t scanned, const std::vector<std::size_t>& kept) {
+    LoopAttrs attrs = *static_cast<const LoopAttrs*>(from_.attributes(old));
+    attrs.scanned = static_cast<std::int64_t>(scanned);
+    attrs.trips = r.scan->passes() / r.block;
+    attrs.residuals = 0;
+    std::vector<Type> types;
+    for (std::size_t k = 0; k < body.body->outputs.size(); ++k) {
+      const Type& type = body.body->values[body.body->outputs[k]].type;
+      types.push_back(k < carried ? type : stack_type(attrs.trips, type));
+    }
+    const Region regions[] = {body.body};
+    const ValueId first = append(ops::scan, old, operands, &attrs, types, regions);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      ValueId v = first + static_cast<ValueId>(i);
+      if (i >= carried) v = append_reshape(old, v, from_.values[old.first_output + static_cast<ValueId>(kept[i])].type);
+      hand_over(old, kept[i], v);
+    }
+    return first + static_cast<ValueId>(kept.size());
+  }
+
+  void append_forward_in_blocks(const Rerun& r) {
+    const RerunScan& scan = *r.scan;
+    const Node& old = from_.nodes[scan.pair().forward];
+    std::vector<std::size_t> kept;
+    std::vector<std::int32_t> stacked;
+    for (std::int32_t k = 0; k < old.n_outputs; ++k) {
+      const bool is_carried = static_cast<std::size_t>(k) < scan.pair().ahead.carried;
+      if (!is_carried && !scan.is_read_elsewhere(k)) continue;
+      kept.push_back(static_cast<std::size_t>(k));
+      if (!is_carried) stacked.push_back(k);
+    }
+    const BlockBody body = forward_block(scan, r.block, stacked, is_reversed(scan.pair().forward));
+    Values operands = outside(scan.carried());
+    append_block_operands(r, old, body, &operands);
+    const ValueId starts = append_scan_over_blocks(r, old, body, operands, scan.carried().size(), body.slices.size(), kept);
+    for (std::size_t j = 0; j < scan.carried().size(); ++j) {
+      carried_stacks_[&scan].push_back(starts + static_cast<ValueId>(j));
+      to_.graph().values[static_cast<std::size_t>(carried_stacks_[&scan].back())].name = names_.fresh("starts");
+    }
+  }
+
+  void append_backward_in_blocks(const Rerun& r) {
+    const RerunScan& scan = *r.scan;
+    const Node& old = from_.nodes[scan.pair().backward];
+    const BlockBody body =
+        backward_block(scan, r.block, *r.kept, is_reversed(scan.pair().forward), is_reversed(scan.pair().backward));
+    Values operands = outside(scan.handed());
+    const Values& starts = carried_stacks_[&scan];
+    operands.insert(operands.end(), starts.begin(), starts.end());
+    append_block_operands(r, old, body, &operands);
+    std::vector<std::size_t> all;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(old.n_outputs); ++k) all.push_back(k);
+    append_scan_over_blocks(r, old, body, operands, scan.handed().size(), starts.size() + body.slices.size(), all);
   }
 
   const Graph& from_;
