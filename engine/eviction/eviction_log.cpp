@@ -9,6 +9,17 @@ namespace tapedeck {
 using Block = EvictionLog::Block;
 using Call = EvictionLog::Call;
 
+namespace {
+
+// The numbers of the score, and those of the rules beside it.
+constexpr double kSizePower = 0.8, kIdleShare = 0.3;
+constexpr double kHeldOperand = 0.55, kLetGoOperand = 2.5, kReader = 0.15, kOtherResults = 0.5;
+constexpr double kOfNoUse = 1e-3;
+constexpr double kSoonShare = 0.3, kSoonReadAgain = 1.5;
+constexpr std::size_t kMostVisited = 16;
+
+}  // namespace
+
 // ---- entries ----
 
 Block EvictionLog::new_block(std::int64_t bytes) {
@@ -23,7 +34,7 @@ Block EvictionLog::new_block(std::int64_t bytes) {
   }
   BlockEntry& entry = blocks_[b];
   entry.bytes = bytes;
-  entry.size = static_cast<double>(bytes) / std::pow(std::max<double>(static_cast<double>(bytes), 1), 0.125);
+  entry.size = std::pow(static_cast<double>(bytes), kSizePower);
   entry.used = now_;
   entry.cost = -1;
   entry.held = entry.resident = entry.alive = true;
@@ -101,7 +112,7 @@ void EvictionLog::set_resident(Block b, bool resident) noexcept {
   entry.resident = resident;
   counts_.resident_bytes += resident ? entry.bytes : -entry.bytes;
   update_candidate(b);
-  forget_costs_after(b);
+  forget_costs_around(b);
 }
 
 void EvictionLog::free_bytes(Block b) noexcept {
@@ -109,35 +120,70 @@ void EvictionLog::free_bytes(Block b) noexcept {
   owner_.free(b);
 }
 
-// The cost of the block's call, of the calls for its evicted operands, of the calls for their evicted operands, and so on. The
-// walk visits at most kMost blocks.
+// The part of the cost of its call that counts for a block. If the call must run again for another result, that is nothing.
+// Else the largest result counts less the more bytes the others have, because they go for nothing after it.
+double EvictionLog::share_of_call(Block b, const CallEntry& call) const {
+  if (call.results.size() == 1) return 1;
+  const auto own = static_cast<double>(blocks_[b].bytes);
+  double all = 0;
+  bool is_largest = true;
+  for (Block other : call.results) {
+    if (other == kNone) continue;
+    const BlockEntry& entry = blocks_[other];
+    if (other != b && !entry.resident && entry.held) return 0;
+    all += static_cast<double>(entry.bytes);
+    is_largest = is_largest && entry.bytes <= blocks_[b].bytes;
+  }
+  return is_largest && all > 0 ? 1 - kOtherResults * (1 - own / all) : 1;
+}
+
+// The number above the line of the score. Each of its two walks visits at most kMostVisited blocks.
 double EvictionLog::cost_again(Block b) {
-  constexpr std::size_t kMost = 16;
   ++mark_;
   double cost = 0;
   walk_.assign(1, b);
-  for (std::size_t k = 0; k < walk_.size() && k < kMost; ++k) {
-    CallEntry& call = calls_[blocks_[walk_[k]].maker];
+  for (std::size_t k = 0; k < walk_.size() && k < kMostVisited; ++k) {
+    const BlockEntry& entry = blocks_[walk_[k]];
+    CallEntry& call = calls_[entry.maker];
     if (std::exchange(call.mark, mark_) == mark_) continue;
-    cost += call.cost;
+    cost += call.cost * (k == 0 ? share_of_call(b, call) : entry.held ? kHeldOperand : kLetGoOperand);
     for (Block operand : call.operands)
       if (!blocks_[operand].resident) walk_.push_back(operand);
   }
+  return cost + kReader * cost_of_readers(b);
+}
+
+// The cost of the calls that read the block, or evicted blocks which are computed from it, and whose results are evicted.
+double EvictionLog::cost_of_readers(Block b) {
+  ++mark_;
+  double cost = 0;
+  walk_.assign(1, b);
+  for (std::size_t k = 0; k < walk_.size() && k < kMostVisited; ++k)
+    for (const Reader& reader : blocks_[walk_[k]].readers) {
+      if (reader.result != kNone && blocks_[reader.result].resident) continue;
+      CallEntry& call = calls_[reader.call];
+      if (call.mark == mark_) continue;
+      const std::size_t before = walk_.size();
+      for (Block result : call.results)
+        if (result != kNone && !blocks_[result].resident) walk_.push_back(result);
+      if (walk_.size() == before) continue;
+      call.mark = mark_;
+      cost += call.cost;
+    }
   return cost;
 }
 
-// Called when a block was evicted or computed again. The costs change of all blocks that are computed from it, directly or
-// through evicted blocks.
-void EvictionLog::forget_costs_after(Block first) noexcept {
-  constexpr std::size_t kMost = 16;
+// Called when a block was evicted or computed again. The costs change of the other results of its call, of all blocks that are
+// computed from it, and of all that it is computed from, directly or through evicted blocks.
+void EvictionLog::forget_costs_around(Block first) noexcept {
+  const auto forget = [this](Block at) {
+    BlockEntry& entry = blocks_[at];
+    entry.cost = -1;
+    if (!entry.resident && std::exchange(entry.mark, mark_) != mark_) walk_.push_back(at);
+  };
   ++mark_;
   walk_.assign(1, first);
-  const auto forget = [this](Block result) {
-    BlockEntry& entry = blocks_[result];
-    entry.cost = -1;
-    if (!entry.resident && std::exchange(entry.mark, mark_) != mark_) walk_.push_back(result);
-  };
-  for (std::size_t k = 0; k < walk_.size() && k < kMost; ++k)
+  for (std::size_t k = 0; k < walk_.size() && k < kMostVisited; ++k)
     for (const Reader& reader : blocks_[walk_[k]].readers) {
       if (reader.result != kNone) {
         forget(reader.result);
@@ -146,6 +192,14 @@ void EvictionLog::forget_costs_after(Block first) noexcept {
       for (Block result : calls_[reader.call].results)
         if (result != kNone) forget(result);
     }
+  if (const Call maker = blocks_[first].maker; maker != kNone)
+    for (Block result : calls_[maker].results)
+      if (result != kNone) blocks_[result].cost = -1;
+  ++mark_;
+  walk_.assign(1, first);
+  for (std::size_t k = 0; k < walk_.size() && k < kMostVisited; ++k)
+    if (blocks_[walk_[k]].maker != kNone)
+      for (Block operand : calls_[blocks_[walk_[k]].maker].operands) forget(operand);
 }
 
 double EvictionLog::known_cost(Block b) {
@@ -153,9 +207,35 @@ double EvictionLog::known_cost(Block b) {
   return cost < 0 ? cost = cost_again(b) : cost;
 }
 
+// Whether the program holds the block, or an evicted block that it holds is computed from it, directly or through evicted
+// blocks of which at most kMostVisited are looked at.
+bool EvictionLog::is_of_use(Block b) {
+  if (blocks_[b].held) return true;
+  ++mark_;
+  walk_.assign(1, b);
+  for (std::size_t k = 0; k < walk_.size() && k < kMostVisited; ++k)
+    for (const Reader& reader : blocks_[walk_[k]].readers)
+      for (Block result : calls_[reader.call].results) {
+        if (result == kNone || blocks_[result].resident || std::exchange(blocks_[result].mark, mark_) == mark_) continue;
+        if (blocks_[result].held) return true;
+        walk_.push_back(result);
+      }
+  return false;
+}
+
 double EvictionLog::score(Block b) {
   const BlockEntry& entry = blocks_[b];
-  return known_cost(b) / (entry.size * std::sqrt(now_ - entry.used + now_ / 4));
+  const double idle = now_ - entry.used;
+  double cost = known_cost(b);
+  if (idle < reuse_) cost += kSoonReadAgain * calls_[entry.maker].cost;
+  if (!is_of_use(b)) cost *= kOfNoUse;
+  return cost / (entry.size * (idle + kIdleShare * now_));
+}
+
+// Called before an evicted block is computed again because the program reads it.
+void EvictionLog::note_early_read(const BlockEntry& b) noexcept {
+  const double idle = now_ - b.used;
+  if (idle < kSoonShare * now_) reuse_ = std::max(reuse_, idle);
 }
 
 // Returns the block with the smallest score. The last look at all blocks has found several of them (ready_). A block that was
@@ -240,7 +320,10 @@ void EvictionLog::unpin(Block b) noexcept {
 }
 
 void EvictionLog::read(Block b) {
-  if (!blocks_[b].resident) run_again(blocks_[b].maker);
+  if (!blocks_[b].resident) {
+    note_early_read(blocks_[b]);
+    run_again(blocks_[b].maker);
+  }
   blocks_[b].used = now_;
 }
 

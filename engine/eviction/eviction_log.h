@@ -10,13 +10,22 @@
 // so that views take no part. As there, the blocks that go are those with the smallest score, and time is the sum of the costs
 // of all calls so far. The score is another one:
 //
-//     cost of the call, and of the calls for its evicted operands
-//     -----------------------------------------------------------      t: time since the block was last used, T: time so far
-//                  bytes^(7/8) * sqrt(t + T/4)
+//     cost of the call, and of evicted calls beside it
+//     ------------------------------------------------      t: time since the block was last used, T: time so far
+//              bytes^0.8 * (t + 0.3 T)
 //
-// The paper's score has bytes * t below the line, and above the line also the cost of the evicted blocks that are computed from
-// the block. When several blocks are chosen at once, the last one may free enough alone: then the others stay.
-// tests/bench/README.md compares the costs on traces of the paper with those of published scores.
+// The evicted calls beside it are those for its evicted operands, for their evicted operands and so on, and those that read
+// it. An operand that the program holds counts half: the program will read it anyway, and then its call has run for both. An
+// operand that the program has let go counts two and a half times, because only other values need it, and a reader 0.15
+// times. The cost of a call with several results counts once for all of them.
+//
+// Two rules change the score. A block goes first if the program does not hold it and no evicted block that the program holds
+// is computed from it: nobody needs it. And once the program has read a block soon after it was evicted, a block that was used
+// as lately as that one costs its call one and a half times more, because it is likely to be computed again twice.
+//
+// The paper's score has bytes * t below the line, and above the line the costs of all evicted calls beside the block. When
+// several blocks are chosen at once, the last one may free enough alone: then the others stay. tests/bench/README.md compares
+// the costs on traces of the paper with those of published scores.
 //
 // Scores depend on the calls alone, so equal programs evict equally. To choose a block takes time linear in the blocks that can
 // go. An operation on a block takes time linear in the calls that it touches.
@@ -113,7 +122,7 @@ class EvictionLog {
   struct alignas(64) BlockEntry {
     double cost = -1;  // above the line of the score; negative: not known
     double used = 0;   // the time of the last use
-    double size = 0;   // bytes^(7/8)
+    double size = 0;   // bytes, to the power that the score has
     std::vector<Reader> readers;
     Call maker = kNone;
     std::int32_t awaited = 0;  // calls that wait for other operands and will read it then
@@ -149,9 +158,13 @@ class EvictionLog {
   Call new_call();
   bool needed(const BlockEntry& b) const { return b.held || !b.readers.empty(); }
   double cost_again(Block b);
+  double cost_of_readers(Block b);
+  double share_of_call(Block b, const CallEntry& call) const;
   double known_cost(Block b);
+  bool is_of_use(Block b);
   double score(Block b);
-  void forget_costs_after(Block b) noexcept;
+  void forget_costs_around(Block b) noexcept;
+  void note_early_read(const BlockEntry& b) noexcept;
   void set_resident(Block b, bool resident) noexcept;
   void free_bytes(Block b) noexcept;
   Block cheapest() noexcept;
@@ -181,6 +194,7 @@ class EvictionLog {
   std::vector<Call> free_calls_;
   Counts counts_;
   double now_ = 0;
+  double reuse_ = 0;  // the longest time after its last use after which an evicted block was soon read again
   std::uint64_t mark_ = 0;
   std::int64_t live_blocks_ = 0;
   // Since the last look at old blocks: blocks that the program let go, and bytes of those that stayed though no call makes

@@ -147,6 +147,57 @@ TEST(EvictionLog, TheBlockThatCostsLeastForItsBytesGoesFirst) {
   EXPECT_TRUE(n.log.is_resident(dear) && n.log.is_resident(small));
 }
 
+TEST(EvictionLog, ABlockThatNobodyNeedsGoesFirst) {
+  Numbers n;
+  const Block x = n.outside(1000, 1);
+  const Block dear = n.call({x}, {1000}, 100)[0], held = n.call({dear}, {1000}, 100)[0], cheap = n.call({x}, {1000}, 1)[0];
+  n.log.let_go(dear);
+  n.log.evict(held);
+  n.read(held);
+  ASSERT_TRUE(n.log.is_resident(dear)) << "it ran again for the other, and nobody needs it now";
+  EXPECT_EQ(n.log.evict_bytes(1000), 1000);
+  EXPECT_FALSE(n.log.is_resident(dear));
+  n.read(held);
+
+  n.log.evict(held);
+  n.read(held);
+  n.log.evict(held);
+  ASSERT_TRUE(n.log.is_resident(dear));
+  EXPECT_EQ(n.log.evict_bytes(1000), 1000);
+  EXPECT_TRUE(n.log.is_resident(dear)) << "an evicted block that is held is computed from it";
+  EXPECT_FALSE(n.log.is_resident(cheap));
+}
+
+TEST(EvictionLog, ABlockThatWasUsedLatelyStaysOnceSuchABlockWasReadAgain) {
+  for (const bool was_read_again : {false, true}) {
+    Numbers n;
+    const Block x = n.outside(1000, 1);
+    const Block old = n.call({x}, {1000}, 20)[0], other = n.call({x}, {1000}, 980)[0];
+    n.read(other);
+    n.log.pin(n.call({x}, {1000}, 5)[0]);
+    if (was_read_again) {
+      n.log.evict(other);
+      n.read(other);
+    }
+    n.log.pin(other);
+    const Block lately = n.call({x}, {1000}, 4)[0];
+    EXPECT_EQ(n.log.evict_bytes(1000), 1000);
+    EXPECT_EQ(n.log.is_resident(lately), was_read_again);
+    EXPECT_EQ(n.log.is_resident(old), !was_read_again);
+  }
+}
+
+TEST(EvictionLog, TheOtherResultOfACallThatMustRunAgainGoesForNothing) {
+  Numbers n;
+  const Block x = n.outside(1000, 1);
+  const std::vector<Block> two = n.call({x}, {8000, 2000}, 100);
+  const Block cheap = n.call({x}, {2000}, 1)[0];
+  n.log.evict(two[0]);
+  EXPECT_EQ(n.log.evict_bytes(2000), 2000);
+  EXPECT_FALSE(n.log.is_resident(two[1]));
+  EXPECT_TRUE(n.log.is_resident(cheap));
+}
+
 TEST(EvictionLog, PinnedAndLockedBlocksStay) {
   Numbers n;
   const Block x = n.outside(1, 7), a = n.call({x}, {8})[0], b = n.call({x}, {8})[0];
