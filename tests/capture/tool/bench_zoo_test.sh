@@ -3,7 +3,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 
 what=--zoo models=$("$tool" models --json | grep -c '"name"') limit=180
-if grep -qaE '__(asan|tsan|ubsan)_' "$tool"; then
+if sanitized; then
   echo "built with a sanitizer: three models, and no limit of time"
   what="lenet cnn rnn_cell" models=3 limit=100000
 fi

@@ -35,5 +35,7 @@ interrupt() {
   kill -9 "$pid" 2> /dev/null && fail "it did not stop within 60 s"
   wait "$pid"; code=$?
 }
+# True if the tool was built with a sanitizer, which makes it several times as slow.
+sanitized() { grep -qaE '__(asan|tsan|ubsan)_' "$tool"; }
 absent() { [ ! -e "$1" ] || fail "$1 was written"; }
 finish() { [ "$failures" = 0 ] && echo ok; exit $((failures > 0)); }
