@@ -118,11 +118,13 @@ endforeach()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/capture/tapedeck.h ${TAPEDECK_INCLUDE_DIR}/tapedeck/tapedeck.h SYMBOLIC)
 
 # Compiling a source file spends half of its time on the same headers, so these headers are precompiled once per target. A source file
-# still includes every header that it uses. With -fpch-preprocess, ccache sees the content of the precompiled header.
+# still includes every header that it uses. With -fpch-preprocess, ccache sees the content of the precompiled header. clang++ would write the times of
+# the headers into it, and refuse it in another checkout, or after `git checkout`, when it comes from the cache.
+set(TAPEDECK_PRECOMPILED $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 function(tapedeck_precompile target)
   target_precompile_headers(${target} PRIVATE <algorithm> <cstdint> <functional> <map> <memory> <optional> <span> <string> <unordered_map>
     <utility> <vector> <fmt/format.h> <tapedeck/engine/eager/tensor.h> <tapedeck/engine/ir/graph.h> ${ARGN})
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_compile_options(${target} PRIVATE ${TAPEDECK_PRECOMPILED})
 endfunction()
 
 # A batch is one file that includes several sources of a target, so that the compiler reads their headers and instantiates their templates once.

@@ -40,7 +40,7 @@ function(compile_tests target level)
     endif()
   endforeach()
   target_link_libraries(${target} PRIVATE GTest::gtest fmt::fmt)
-  target_compile_options(${target} PRIVATE ${level} $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_compile_options(${target} PRIVATE ${level} ${TAPEDECK_PRECOMPILED})
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "OBJECT_LIBRARY")  # its objects are parts of a program, and a precompiled header serves only what is compiled in the same way
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

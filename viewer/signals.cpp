@@ -18,7 +18,7 @@ int ends[2];  // of the pipe: to read, to write
 
 void note_signal(int signal) {
   const char byte = 0;
-  if (write(ends[1], &byte, 1) != 1) _exit(128 + signal);
+  if (::write(ends[1], &byte, 1) != 1) _exit(128 + signal);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kDotsPerInch = 96;
+constexpr int kWidgetDotsPerInch = 96;
 
 VectorBox to_box(const QRectF& r) {
   return {static_cast<float>(r.left()), static_cast<float>(r.top()), static_cast<float>(r.right()),
@@ -110,7 +110,7 @@ class Engine : public QPaintEngine {
     text.x = static_cast<float>(place.x());
     text.baseline = static_cast<float>(place.y());
     text.width = static_cast<float>(item.width() * to.m11());
-    text.size = static_cast<float>(font.pixelSize() > 0 ? font.pixelSize() : font.pointSizeF() * kDotsPerInch / 72) *
+    text.size = static_cast<float>(font.pixelSize() > 0 ? font.pixelSize() : font.pointSizeF() * kWidgetDotsPerInch / 72) *
                 static_cast<float>(to.m22());
     text.bold = font.bold();
     text.fixed = font.family().contains(QStringLiteral("mono"), Qt::CaseInsensitive);
@@ -217,11 +217,11 @@ class Device : public QPaintDevice {
       case PdmDpiY:
       case PdmPhysicalDpiX:
       case PdmPhysicalDpiY:
-        return kDotsPerInch;
+        return kWidgetDotsPerInch;
       case PdmWidthMM:
-        return qRound(static_cast<double>(out_.width()) * 25.4 / kDotsPerInch);
+        return qRound(static_cast<double>(out_.width()) * 25.4 / kWidgetDotsPerInch);
       case PdmHeightMM:
-        return qRound(static_cast<double>(out_.height()) * 25.4 / kDotsPerInch);
+        return qRound(static_cast<double>(out_.height()) * 25.4 / kWidgetDotsPerInch);
       case PdmDevicePixelRatio:
         return 1;
       case PdmDevicePixelRatioScaled:

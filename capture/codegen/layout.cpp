@@ -44,13 +44,13 @@ Access access_of(const FusedLayout& l, const FusedLayout::Walked& v, bool is_res
 
 bool side_by_side(const FusedLayout::Walked& v) { return v.access == Access::linear || v.access == Access::row; }
 
-std::int64_t bytes_of(const FusedLayout::Walked& v) { return static_cast<std::int64_t>(dtype_size(v.dtype)); }
+std::int64_t element_bytes(const FusedLayout::Walked& v) { return static_cast<std::int64_t>(dtype_size(v.dtype)); }
 
 // The lanes with which the widest view is read 16 bytes at a time, or 1 if some group of lanes would cross a row.
 int lanes_of(const FusedLayout& l) {
   std::int64_t widest = 1;
   for (const auto& v : l.views)
-    if (side_by_side(v)) widest = std::max(widest, bytes_of(v));
+    if (side_by_side(v)) widest = std::max(widest, element_bytes(v));
   const std::int64_t lanes = kAccessBytes / widest;
   if (l.n < lanes || (l.rank > 1 && l.sizes[l.rank - 1] % lanes != 0)) return 1;
   for (std::size_t k = 0; k < l.views.size(); ++k) {
@@ -96,7 +96,8 @@ ArgumentPlaces argument_places(const FusedLayout& l) {
 namespace {
 
 bool aligned(const FusedLayout& l, const FusedLayout::Walked& v, const void* data) {
-  return !side_by_side(v) || reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes_of(v) * l.lanes) == 0;
+  return !side_by_side(v) ||
+         reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element_bytes(v) * l.lanes) == 0;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr const char* kSchema = "tapedeck.calibration/1";
+constexpr const char* kCalibrationSchema = "tapedeck.calibration/1";
 constexpr const char* kKinNames[kOpKinCount] = {"elementwise", "counted", "moving"};
 constexpr double kMostRatio = 1e6;        // of a calibrated to a built-in estimate
 constexpr double kLeastLarge = 32 << 10;  // bytes: points below this size show no rate per byte
@@ -193,7 +193,7 @@ std::optional<OpRates> fit_rates(std::span<const CostPoint> points) {
 
 std::string calibration_to_json(const Calibration& c) {
   JsonWriter json;
-  json.open('{').key("schema").value(kSchema);
+  json.open('{').key("schema").value(kCalibrationSchema);
   json.key("machine").value(std::string_view(c.machine));
   json.key("program").value(std::string_view(c.program));
   json.key("quick").value(c.quick);
@@ -213,21 +213,15 @@ std::string calibration_to_json(const Calibration& c) {
 
 namespace {
 
-JsonValue member(JsonValue object, const char* key) {
-  const auto value = object.find(key);
-  if (!value) throw JsonError(fmt::format("there is no {}", key));
-  return *value;
-}
-
 double rate(JsonValue object, const char* key, double most) {
-  const JsonValue value = member(object, key);
+  const JsonValue value = object.member(key);
   const double number = value.as_real();
   if (!(number >= 0 && number <= most)) throw JsonError(fmt::format("{} is {}, on line {}", key, number, value.line()));
   return number;
 }
 
 int count(JsonValue object, const char* key) {
-  const JsonValue value = member(object, key);
+  const JsonValue value = object.member(key);
   const std::int64_t number = value.as_integer();
   if (number < 0 || number > std::numeric_limits<int>::max())
     throw JsonError(fmt::format("{} is {}, on line {}", key, number, value.line()));
@@ -247,14 +241,14 @@ OpRates read_rates(JsonValue json) {
 }
 
 Calibration read_calibration(JsonValue json) {
-  const std::string_view schema = member(json, "schema").as_string();
-  if (schema != kSchema) throw JsonError(fmt::format("the schema is {}, not {}", shown(schema), kSchema));
+  const std::string_view schema = json.member("schema").as_string();
+  if (schema != kCalibrationSchema) throw JsonError(fmt::format("the schema is {}, not {}", shown(schema), kCalibrationSchema));
   Calibration c;
-  c.machine = member(json, "machine").as_string();
-  c.program = member(json, "program").as_string();
-  c.quick = member(json, "quick").as_bool();
-  for (int k = 0; k < kOpKinCount; ++k) c.kin_ratio[k] = rate(member(json, "kin_ratio"), kKinNames[k], kMostRatio);
-  for (const auto& [name, rates] : member(json, "ops").members()) {
+  c.machine = json.member("machine").as_string();
+  c.program = json.member("program").as_string();
+  c.quick = json.member("quick").as_bool();
+  for (int k = 0; k < kOpKinCount; ++k) c.kin_ratio[k] = rate(json.member("kin_ratio"), kKinNames[k], kMostRatio);
+  for (const auto& [name, rates] : json.member("ops").members()) {
     try {
       c.ops.emplace(name, read_rates(rates));
     } catch (const JsonError& e) {

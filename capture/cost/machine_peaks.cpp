@@ -46,14 +46,8 @@ constexpr double kMostRate = 1e9;  // in 1e9 per second
 constexpr std::int64_t kMostThreads = 1 << 20;
 constexpr std::uint32_t kMostLevels = 16;
 
-JsonValue member(JsonValue object, const char* key) {
-  const auto value = object.find(key);
-  if (!value) throw JsonError(fmt::format("there is no {}", key));
-  return *value;
-}
-
-double rate(JsonValue object, const char* key) {
-  const JsonValue value = member(object, key);
+double peak_rate(JsonValue object, const char* key) {
+  const JsonValue value = object.member(key);
   const double number = value.as_real();
   if (!(number > 0 && number <= kMostRate)) throw JsonError(fmt::format("{} is {}, on line {}", key, number, value.line()));
   return number;
@@ -65,27 +59,27 @@ std::vector<LevelRate> read_levels(JsonValue json) {
     throw JsonError(fmt::format("levels is no list of 1 to {} levels, on line {}", kMostLevels, json.line()));
   for (const JsonValue item : json.items()) {
     const bool memory = levels.size() + 1 == json.size();
-    const JsonValue bytes = member(item, "bytes");
+    const JsonValue bytes = item.member("bytes");
     const std::int64_t holds = bytes.as_integer();
     const std::int64_t before = levels.empty() ? 0 : levels.back().bytes;
     if (memory ? holds != 0 : holds <= before) throw JsonError(fmt::format("bytes is {}, on line {}", holds, bytes.line()));
-    levels.push_back({holds, rate(item, "gb_per_s")});
+    levels.push_back({holds, peak_rate(item, "gb_per_s")});
   }
   return levels;
 }
 
 ThreadPeaks read_one(JsonValue json) {
   ThreadPeaks peaks;
-  const JsonValue threads = member(json, "threads");
+  const JsonValue threads = json.member("threads");
   const std::int64_t number = threads.as_integer();
   if (number < 1 || number > kMostThreads) throw JsonError(fmt::format("threads is {}, on line {}", number, threads.line()));
   peaks.threads = static_cast<int>(number);
-  peaks.gflop_per_s = rate(json, "gflop_per_s");
-  peaks.matmul_gflop_per_s = rate(json, "matmul_gflop_per_s");
-  peaks.half_gflop_per_s = rate(json, "half_gflop_per_s");
+  peaks.gflop_per_s = peak_rate(json, "gflop_per_s");
+  peaks.matmul_gflop_per_s = peak_rate(json, "matmul_gflop_per_s");
+  peaks.half_gflop_per_s = peak_rate(json, "half_gflop_per_s");
   if (peaks.matmul_gflop_per_s > peaks.gflop_per_s || peaks.half_gflop_per_s < peaks.gflop_per_s)
     throw JsonError(fmt::format("the rates of {} threads contradict each other, on line {}", number, json.line()));
-  peaks.levels = read_levels(member(json, "levels"));
+  peaks.levels = read_levels(json.member("levels"));
   return peaks;
 }
 

@@ -18,7 +18,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr const char* kSchema = "tapedeck.profile/1";
+constexpr const char* kProfileSchema = "tapedeck.profile/1";
 
 }  // namespace
 
@@ -76,7 +76,7 @@ Profile ProfileBuilder::finish() const {
 
 std::string profile_to_json(const Profile& profile) {
   JsonWriter json;
-  json.open('{').key("schema").value(kSchema);
+  json.open('{').key("schema").value(kProfileSchema);
   json.key("machine").value(std::string_view(profile.machine));
   json.key("threads").value(profile.threads);
   json.key("steps").value(profile.steps);
@@ -92,40 +92,34 @@ std::string profile_to_json(const Profile& profile) {
 
 namespace {
 
-JsonValue member(JsonValue object, const char* key) {
-  const auto value = object.find(key);
-  if (!value) throw JsonError(fmt::format("there is no {}", key));
-  return *value;
-}
-
 std::int64_t whole(JsonValue object, const char* key, std::int64_t least, std::int64_t most) {
-  const std::int64_t number = member(object, key).as_integer();
+  const std::int64_t number = object.member(key).as_integer();
   if (number < least || number > most) throw JsonError(fmt::format("{} is {}", key, number));
   return number;
 }
 
 double microseconds(JsonValue object, const char* key) {
-  const double us = member(object, key).as_real();
+  const double us = object.member(key).as_real();
   if (!plausible_us(us)) throw JsonError(fmt::format("{} is {}, which no time can be", key, us));
   return us;
 }
 
 Profile read_profile(JsonValue json) {
-  const std::string_view schema = member(json, "schema").as_string();
-  if (schema != kSchema) throw JsonError(fmt::format("the schema is {}, not {}", shown(schema), kSchema));
+  const std::string_view schema = json.member("schema").as_string();
+  if (schema != kProfileSchema) throw JsonError(fmt::format("the schema is {}, not {}", shown(schema), kProfileSchema));
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   Profile profile;
-  profile.machine = member(json, "machine").as_string();
+  profile.machine = json.member("machine").as_string();
   profile.threads = static_cast<std::int32_t>(whole(json, "threads", 1, kMost));
   profile.steps = static_cast<std::int32_t>(whole(json, "steps", 1, kMost));
   profile.run_us = microseconds(json, "run_us");
   profile.peak_bytes = whole(json, "peak_bytes", 0, std::numeric_limits<std::int64_t>::max());
   std::set<std::string_view> names;
-  for (const JsonValue item : member(json, "nodes").items()) {
-    const std::string_view name = member(item, "name").as_string();
+  for (const JsonValue item : json.member("nodes").items()) {
+    const std::string_view name = item.member("name").as_string();
     try {
       if (!names.insert(name).second) throw JsonError("stands there twice");
-      profile.nodes.push_back({std::string(name), std::string(member(item, "op").as_string()), microseconds(item, "us")});
+      profile.nodes.push_back({std::string(name), std::string(item.member("op").as_string()), microseconds(item, "us")});
     } catch (const JsonError& e) {
       throw JsonError(fmt::format("node {}: {}", shown(name), e.what()));
     }

@@ -80,9 +80,9 @@ class Pixels {
   std::vector<signed char> roles_;
 };
 
-class Painter {
+class MemoryPainter {
  public:
-  Painter(const Plan& plan, const SvgOptions& options)
+  MemoryPainter(const Plan& plan, const SvgOptions& options)
       : plan_(plan),
         options_(options),
         map_(map_memory(plan)),
@@ -315,7 +315,7 @@ std::string memory_svg(const Plan& plan, const SvgOptions& options) {
   for (const int size : {options.width, options.height})
     if (size < 400 || size > 16384)
       throw UsageError(fmt::format("a picture is 400 to 16384 pixels wide and high, not {}", size));
-  return Painter(plan, options).paint();
+  return MemoryPainter(plan, options).paint();
 }
 
 }  // namespace tapedeck

@@ -15,9 +15,9 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kWidth = 1000, kHeight = 600;                       // pixels
-constexpr int kLeft = 84, kRight = 220, kTop = 56, kBottom = 76;  // around the plot
-constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
+constexpr int kWidth = 1000, kHeight = 600;                                       // pixels
+constexpr int kPlotLeft = 84, kPlotRight = 220, kPlotTop = 56, kPlotBottom = 76;  // around the plot
+constexpr double kPlotWidth = kWidth - kPlotLeft - kPlotRight, kPlotHeight = kHeight - kPlotTop - kPlotBottom;
 constexpr const char* kColours[] = {"#4fa3ff", "#ff9f43", "#5fd38d", "#e76f9a", "#b28dff", "#f4d35e",
                                     "#4dd0e1", "#c0855a", "#ff6b6b", "#c5e86c", "#8f9bb3", "#e0a3ff"};
 constexpr double kThinnest = 1.5, kThickest = 7, kThinner = 2;  // pixels: of curves, and from one curve to the next at most
@@ -33,9 +33,9 @@ struct Range {
   double part(double at) const { return (at - low) / (high - low); }
 };
 
-class Painter {
+class TradeoffPainter {
  public:
-  Painter(const Tradeoff& found, const std::string& title)
+  TradeoffPainter(const Tradeoff& found, const std::string& title)
       : found_(found),
         title_(title),
         unit_(unit_for(found.keep_all_peak_bytes)),
@@ -89,13 +89,13 @@ class Painter {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"DejaVu "
         "Sans,Verdana,sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"#181b21\"/>\n",
         kWidth, kHeight);
-    text(kLeft, 26, title_ + ": cost of a step over its memory budget", "start", "#e2e6ed", " font-size=\"16\"");
-    text(kLeft, 44,
+    text(kPlotLeft, 26, title_ + ": cost of a step over its memory budget", "start", "#e2e6ed", " font-size=\"16\"");
+    text(kPlotLeft, 44,
          fmt::format("keep-all cost {:.0f} us, costs: {}{}", found_.keep_all_cost_us, found_.costs,
                      found_.complete ? "" : "; interrupted, so points are missing"),
          "start", kDim);
-    svg_ += fmt::format("<g transform=\"translate({},{})\">\n<rect width=\"{}\" height=\"{}\" fill=\"#0b0d11\"/>\n", kLeft,
-                        kTop, kPlotWidth, kPlotHeight);
+    svg_ += fmt::format("<g transform=\"translate({},{})\">\n<rect width=\"{}\" height=\"{}\" fill=\"#0b0d11\"/>\n", kPlotLeft,
+                        kPlotTop, kPlotWidth, kPlotHeight);
   }
 
   void cost_axis() {
@@ -189,6 +189,8 @@ class Painter {
 
 }  // namespace
 
-std::string tradeoff_svg(const Tradeoff& tradeoff, const std::string& title) { return Painter(tradeoff, title).paint(); }
+std::string tradeoff_svg(const Tradeoff& tradeoff, const std::string& title) {
+  return TradeoffPainter(tradeoff, title).paint();
+}
 
 }  // namespace tapedeck

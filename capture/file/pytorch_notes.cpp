@@ -38,12 +38,12 @@ OwnName own_name(const Module& net, std::string_view name) {
 }
 
 template <class... Layers>
-bool is_any_of(const Module* m) {
+bool points_to_any_of(const Module* m) {
   return ((dynamic_cast<const Layers*>(m) != nullptr) || ...);
 }
 
 bool is_convolution(const Module* m) {
-  return is_any_of<Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d>(m);
+  return points_to_any_of<Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d>(m);
 }
 
 // ---- names that mean the same for every layer ----
@@ -120,14 +120,15 @@ std::string about_recurrent(const RecurrentLayers& layer, std::string_view own) 
 
 std::string about_layer(const Module* layer, std::string_view own) {
   if (const auto* recurrent = dynamic_cast<const RecurrentLayers*>(layer)) return about_recurrent(*recurrent, own);
-  if (is_any_of<Linear>(layer) || is_convolution(layer))
+  if (points_to_any_of<Linear>(layer) || is_convolution(layer))
     return own == "bias" ? "this layer was made with .bias = false here" : "";
-  if (is_any_of<MultiheadAttention>(layer))
+  if (points_to_any_of<MultiheadAttention>(layer))
     return own == "in_proj_bias" || own == "out_proj.bias" ? "this attention was made with .bias = false here" : "";
-  if (is_any_of<BatchNorm>(layer))
+  if (points_to_any_of<BatchNorm>(layer))
     return own == "weight" || own == "bias" ? "this BatchNorm was made with .affine = false here" : "";
-  if (is_any_of<RmsNorm>(layer)) return own == "bias" ? "an RmsNorm has no bias; the file seems to have a LayerNorm" : "";
-  if (is_any_of<Embedding>(layer)) return own == "bias" ? "an Embedding has no bias" : "";
+  if (points_to_any_of<RmsNorm>(layer))
+    return own == "bias" ? "an RmsNorm has no bias; the file seems to have a LayerNorm" : "";
+  if (points_to_any_of<Embedding>(layer)) return own == "bias" ? "an Embedding has no bias" : "";
   return "";
 }
 
@@ -154,15 +155,15 @@ std::string note_on_unexpected(const Module& net, const std::string& name) {
 
 std::string note_on_missing(const Module& net, const std::string& name) {
   const OwnName own = own_name(net, name);
-  if (is_any_of<RecurrentModule>(own.layer))
+  if (points_to_any_of<RecurrentModule>(own.layer))
     return own.name.starts_with("bias_")
                ? "PyTorch's layer has bias=False; here both biases are always there, and zeros do the same: load with "
                  ".strict = false"
                : "";
   if (own.name != "bias" && own.name != "in_proj_bias" && own.name != "out_proj.bias") return "";
-  if (is_any_of<Linear, MultiheadAttention>(own.layer) || is_convolution(own.layer))
+  if (points_to_any_of<Linear, MultiheadAttention>(own.layer) || is_convolution(own.layer))
     return "PyTorch's layer has bias=False; make this one with .bias = false";
-  if (is_any_of<LayerNorm>(own.layer))
+  if (points_to_any_of<LayerNorm>(own.layer))
     return "PyTorch's LayerNorm has bias=False; here the bias is always there, and zeros do the same: load with .strict = "
            "false";
   return "";

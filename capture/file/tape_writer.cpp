@@ -20,7 +20,7 @@ using namespace tape_file;
 
 constexpr unsigned char kZeros[kAlignment] = {};
 
-Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const unsigned char*>(text.data()), text.size()}; }
+Bytes bytes_of_text(std::string_view text) { return {reinterpret_cast<const unsigned char*>(text.data()), text.size()}; }
 
 const PrintOptions kPrint;
 
@@ -116,7 +116,7 @@ class TapeWriter {
 
   void add_text(std::string_view name, std::string text) {
     const std::string& kept = texts_.emplace_back(std::move(text));
-    add({std::string(name), {DType::u8, {static_cast<std::int64_t>(kept.size())}}, bytes_of(kept)});
+    add({std::string(name), {DType::u8, {static_cast<std::int64_t>(kept.size())}}, bytes_of_text(kept)});
   }
 
   // In the graph's order. Abstract tensors have nothing to store.
@@ -161,7 +161,7 @@ class TapeWriter {
       metadata.emplace_back(key, text);
     }
     header_ = safetensors_header(metadata, tensors_, kAlignment);
-    header_.replace(kDigitsAt, kDigits, checksum_text(header_checksum(bytes_of(header_))));
+    header_.replace(kDigitsAt, kDigits, checksum_text(header_checksum(bytes_of_text(header_))));
   }
 
   const TapeFile& file_;

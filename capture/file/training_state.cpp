@@ -25,9 +25,9 @@
 namespace tapedeck {
 namespace {
 
-constexpr const char* kFormatKey = "tapedeck.state";
+constexpr const char* kStateFormatKey = "tapedeck.state";
 constexpr const char* kDrawsKey = "tapedeck.draws";
-constexpr int kFormat = 1;
+constexpr int kStateFormat = 1;
 
 // How a part gets its value.
 enum class PartKind : std::uint8_t { tensor, rate, step, rng };
@@ -105,16 +105,16 @@ std::map<std::string, std::int32_t> parse_draws(const std::string& text) {
 
 void check_format(const TensorFile& file) {
   const auto fail = [&](const std::string& reason) { throw FileError(fmt::format("{}: {}", file.path, reason)); };
-  const auto format = file.metadata.find(kFormatKey);
+  const auto format = file.metadata.find(kStateFormatKey);
   if (format == file.metadata.end())
-    return fail(fmt::format("a safetensors file, but not a saved state (no {} in its metadata)", kFormatKey));
+    return fail(fmt::format("a safetensors file, but not a saved state (no {} in its metadata)", kStateFormatKey));
   int number = 0;
   const std::string& text = format->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 1)
     return fail(fmt::format("the version of the format is not a number: {}", shown(text)));
-  if (number > kFormat)
-    fail(fmt::format("written in format version {}, newer than version {} that this program reads", number, kFormat));
+  if (number > kStateFormat)
+    fail(fmt::format("written in format version {}, newer than version {} that this program reads", number, kStateFormat));
 }
 
 // Whether the name belongs to a part that is loaded.
@@ -169,7 +169,7 @@ RandomPosition position_in(const TensorFile& file, const Tensor& rng) {
 
 void save_state(const std::string& path, const StateParts& parts, Site site) {
   refuse_inside_capture("save_state", site);
-  std::map<std::string, std::string> metadata = {{kFormatKey, std::to_string(kFormat)}};
+  std::map<std::string, std::string> metadata = {{kStateFormatKey, std::to_string(kStateFormat)}};
   if (parts.rng) metadata[kDrawsKey] = draws_text(random_position());
   std::map<std::string, Tensor> tensors;
   for (const auto& [name, part] : parts_of(parts)) tensors.emplace(name, part.value);

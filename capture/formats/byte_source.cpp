@@ -7,13 +7,13 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1 << 18;
+constexpr std::uint64_t kSourcePieceBytes = 1 << 18;
 
 // Reads the range in pieces and gives each to take().
 void for_each_piece(const ByteSource& source, std::uint64_t at, std::uint64_t size, const auto& take) {
-  std::vector<unsigned char> piece(static_cast<std::size_t>(std::min(size, kPieceBytes)));
+  std::vector<unsigned char> piece(static_cast<std::size_t>(std::min(size, kSourcePieceBytes)));
   for (std::uint64_t done = 0; done < size;) {
-    const std::span<unsigned char> now(piece.data(), static_cast<std::size_t>(std::min(size - done, kPieceBytes)));
+    const std::span<unsigned char> now(piece.data(), static_cast<std::size_t>(std::min(size - done, kSourcePieceBytes)));
     source.read(at + done, now);
     take(Bytes(now));
     done += now.size();

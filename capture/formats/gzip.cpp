@@ -14,9 +14,9 @@ namespace tapedeck {
 namespace {
 
 constexpr std::string_view kGzipStart = "\x1f\x8b";
-constexpr int kOnlyGzip = 15 + 16;                         // a window of 2^15 bytes; the header and the trailer of gzip
-constexpr std::size_t kPieceBytes = std::size_t{1} << 18;  // that come out between two looks for an interruption
-constexpr std::size_t kInputBytes = std::size_t{1} << 20;  // that go in at once
+constexpr int kOnlyGzip = 15 + 16;                                 // a window of 2^15 bytes; the header and the trailer of gzip
+constexpr std::size_t kUnpackedPieceBytes = std::size_t{1} << 18;  // that come out between two looks for an interruption
+constexpr std::size_t kPackedBytes = std::size_t{1} << 20;         // that go in at once
 
 class Gunzip {
  public:
@@ -50,15 +50,16 @@ class Gunzip {
 
   // Returns whether the member ends here.
   bool take_piece() {
-    if (text_.size() - size_ < kPieceBytes) text_.resize(size_ + std::max(kPieceBytes, std::min(size_, most_ - size_)));
-    const std::size_t given = std::min(left_.size(), kInputBytes);
+    if (text_.size() - size_ < kUnpackedPieceBytes)
+      text_.resize(size_ + std::max(kUnpackedPieceBytes, std::min(size_, most_ - size_)));
+    const std::size_t given = std::min(left_.size(), kPackedBytes);
     zlib_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(left_.data()));  // zlib reads only
     zlib_.avail_in = static_cast<uInt>(given);
     zlib_.next_out = reinterpret_cast<Bytef*>(&text_[size_]);
-    zlib_.avail_out = static_cast<uInt>(kPieceBytes);
+    zlib_.avail_out = static_cast<uInt>(kUnpackedPieceBytes);
     const int code = ::inflate(&zlib_, Z_NO_FLUSH);
     left_.remove_prefix(given - zlib_.avail_in);
-    size_ += kPieceBytes - zlib_.avail_out;
+    size_ += kUnpackedPieceBytes - zlib_.avail_out;
     if (code == Z_MEM_ERROR) out_of_memory();
     if (code == Z_BUF_ERROR) fail("its compressed bytes end in the middle");
     if (code != Z_OK && code != Z_STREAM_END) fail(fmt::format("it is damaged ({})", zlib_.msg ? zlib_.msg : "not gzip"));

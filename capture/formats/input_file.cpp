@@ -19,8 +19,8 @@ namespace tapedeck {
 namespace {
 
 constexpr std::size_t kFirstTextBytes = 1 << 16;
-constexpr std::size_t kMostAtOnce = 1 << 26;  // then an interruption is heeded
-constexpr int kWaitMs = 100;                  // likewise
+constexpr std::size_t kMostReadAtOnce = 1 << 26;  // then an interruption is heeded
+constexpr int kReadWaitMs = 100;                  // likewise
 
 [[noreturn]] void fail(std::string_view path, std::string_view reason) {
   throw FileError(fmt::format("{}: cannot read: {}", path, reason));
@@ -61,7 +61,7 @@ std::size_t read_some(int fd, std::uint64_t at, std::span<unsigned char> to, con
 void wait_for_bytes(int fd) {
   struct pollfd wanted = {fd, POLLIN, 0};
   do stop_if_interrupted();
-  while (::poll(&wanted, 1, kWaitMs) == 0);
+  while (::poll(&wanted, 1, kReadWaitMs) == 0);
 }
 
 struct Descriptor {
@@ -92,7 +92,7 @@ InputFile::~InputFile() { ::close(fd_); }
 void InputFile::read(std::uint64_t at, std::span<unsigned char> to) const {
   while (!to.empty()) {
     stop_if_interrupted();
-    const std::size_t n = read_some(fd_, at, to.first(std::min(to.size(), kMostAtOnce)), path_);
+    const std::size_t n = read_some(fd_, at, to.first(std::min(to.size(), kMostReadAtOnce)), path_);
     if (n == 0) fail(path_, fmt::format("it was cut off to {} bytes while it was read", at));
     to = to.subspan(n);
     at += n;

@@ -219,6 +219,12 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const {
   return std::nullopt;
 }
 
+JsonValue JsonValue::member(std::string_view key) const {
+  const std::optional<JsonValue> value = find(key);
+  if (!value) throw JsonError(fmt::format("there is no {}", key));
+  return *value;
+}
+
 // ---- writing ----
 
 void JsonWriter::separate() {

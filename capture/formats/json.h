@@ -74,6 +74,7 @@ class JsonValue {
   Range<Iterator> items() const;
   Range<MemberIterator> members() const;
   std::optional<JsonValue> find(std::string_view key) const;  // in an object; linear
+  JsonValue member(std::string_view key) const;               // likewise; throws JsonError if there is none
 
  private:
   const JsonNode& node() const;

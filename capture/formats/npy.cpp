@@ -23,14 +23,14 @@ namespace tapedeck {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kMaxHeaderBytes = 1 << 16;
+constexpr std::size_t kMaxNpyHeaderBytes = 1 << 16;
 
-struct Descriptor {
+struct NpyDescriptor {
   const char* text;
   DType dtype;
 };
-constexpr Descriptor kDescriptors[] = {{"<f4", DType::f32}, {"<f8", DType::f64}, {"<f2", DType::f16},    {"<i4", DType::i32},
-                                       {"<i8", DType::i64}, {"|u1", DType::u8},  {"|b1", DType::boolean}};
+constexpr NpyDescriptor kDescriptors[] = {{"<f4", DType::f32}, {"<f8", DType::f64}, {"<f2", DType::f16},    {"<i4", DType::i32},
+                                          {"<i8", DType::i64}, {"|u1", DType::u8},  {"|b1", DType::boolean}};
 
 // The Python literals that a header may hold. Throws FileError with the position.
 class HeaderParser {
@@ -74,7 +74,7 @@ class HeaderParser {
   void descr() {
     if (!text_.empty() && peek() == '[') fail("records are not supported");
     const std::string_view name = quoted();
-    for (const Descriptor& d : kDescriptors)
+    for (const NpyDescriptor& d : kDescriptors)
       if (name == d.text) {
         dtype = d.dtype;
         return;
@@ -176,7 +176,7 @@ Header read_header(const ByteSource& file) {
   if (file.size() < begin) fail("truncated");
   std::uint32_t length = 0;
   std::memcpy(&length, start + 8, begin - 8);
-  if (length > kMaxHeaderBytes) fail("its header is too long");
+  if (length > kMaxNpyHeaderBytes) fail("its header is too long");
   if (length > file.size() - begin) fail("truncated in the header");
   Header header{std::string(length, '\0'), begin + length};
   file.read(begin, {reinterpret_cast<unsigned char*>(header.text.data()), length});
@@ -184,7 +184,7 @@ Header read_header(const ByteSource& file) {
 }
 
 const char* find_descriptor(DType dtype) {
-  for (const Descriptor& d : kDescriptors)
+  for (const NpyDescriptor& d : kDescriptors)
     if (d.dtype == dtype) return d.text;
   return nullptr;
 }

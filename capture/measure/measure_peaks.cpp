@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Effort {
+struct PeakEffort {
   int rounds;
   int memory_rounds;        // of passes over memory
   std::int64_t near_bytes;  // that one round moves in a cache
@@ -39,8 +39,8 @@ struct Effort {
 };
 
 // Rounds are short, so that on a busy machine some of them are not disturbed.
-Effort effort_of(bool quick) {
-  return quick ? Effort{5, 3, 4 << 20, 2, 100'000, 256} : Effort{20, 8, 32 << 20, 4, 400'000, 512};
+PeakEffort peak_effort_of(bool quick) {
+  return quick ? PeakEffort{5, 3, 4 << 20, 2, 100'000, 256} : PeakEffort{20, 8, 32 << 20, 4, 400'000, 512};
 }
 
 // ---- rounds ----
@@ -118,7 +118,7 @@ constexpr double kStagesBesideLevels = 3;  // registers, the product, and the pr
 class PeakMeter {
  public:
   PeakMeter(const PeakOptions& options, std::function<void()> done)
-      : options_(options), effort_(effort_of(options.quick)), done_(std::move(done)) {}
+      : options_(options), effort_(peak_effort_of(options.quick)), done_(std::move(done)) {}
 
   ThreadPeaks run(int threads) {
     ThreadPeaks peaks;
@@ -225,7 +225,7 @@ class PeakMeter {
   }
 
   const PeakOptions& options_;
-  const Effort effort_;
+  const PeakEffort effort_;
   const std::function<void()> done_;
   const std::vector<PeakLoops> loops_ = peak_loops();
 };

@@ -26,7 +26,7 @@ bool lists(std::string_view words, std::string_view word) {
   return false;
 }
 
-std::int64_t bytes_of(const Tensors& tensors) {
+std::int64_t tensor_bytes(const Tensors& tensors) {
   std::int64_t bytes = 0;
   for (const Tensor& t : tensors)
     if (t.defined()) bytes += t.bytes();
@@ -188,7 +188,7 @@ Tensors Interpreter::results_of(const Node& node, const OnnxOp& op, NodeCall& ca
     const AbstractMode types(!by_value);
     results = op.import(call);
   }
-  const std::int64_t bytes = bytes_of(results);
+  const std::int64_t bytes = tensor_bytes(results);
   if (known && bytes <= kMostKnownBytes && state_.known_bytes + bytes <= kMostKnownInAll) {
     state_.known_bytes += bytes;
     const AbstractMode concrete(false);

@@ -17,7 +17,7 @@ struct Sampling {
 };
 
 // A coordinate in [-1, 1] as a place among `size` elements.
-Tensor place_of(const NodeCall& n, const Sampling& s, const Tensor& at, std::int64_t size) {
+Tensor sample_place(const NodeCall& n, const Sampling& s, const Tensor& at, std::int64_t size) {
   const auto count = static_cast<double>(size);
   if (s.align) return mul(n.arg(add(n.arg(at), 1.0)), (count - 1) / 2);
   return mul(n.arg(sub(n.arg(mul(n.arg(add(n.arg(at), 1.0)), count)), 1.0)), 0.5);
@@ -46,7 +46,7 @@ Tap tap_of(const NodeCall& n, const Sampling& s, Tensor at, const Tensor& weight
   return {cast(n.arg(round(n.arg(clamp(n.arg(at), 0.0, last)))), DType::i64), weight, s.padding == "zeros" ? inside : Tensor()};
 }
 
-std::vector<Tap> taps_of(const NodeCall& n, const Sampling& s, Tensor place, std::int64_t size) {
+std::vector<Tap> sample_taps(const NodeCall& n, const Sampling& s, Tensor place, std::int64_t size) {
   const auto last = static_cast<double>(size) - 1;
   if (s.mode != "cubic") {
     if (s.padding == "border") place = clamp(n.arg(place), 0.0, last);
@@ -117,7 +117,7 @@ Tensors sample_grid(NodeCall& n) {
   for (int i = 0; i < dims; ++i) {
     // The grid names the last axis first.
     const Tensor at = select(n.arg(1), dims + 1, dims - 1 - i);
-    axes.push_back(taps_of(n, s, place_of(n, s, at, n[0].size(i + 2)), n[0].size(i + 2)));
+    axes.push_back(sample_taps(n, s, sample_place(n, s, at, n[0].size(i + 2)), n[0].size(i + 2)));
   }
   Integers sizes = {n[0].size(0), n[0].size(1)};
   sizes.insert(sizes.end(), n[1].shape().begin() + 1, n[1].shape().end() - 1);

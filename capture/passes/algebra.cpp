@@ -333,7 +333,7 @@ Graph algebra(Graph graph, const PassOptions& options) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool algebra_pass = register_pass({
     .name = "algebra",
     .aliases = {"simplify", "algebraic_simplification"},
     .doc = "applies identities such as x * 1 = x and -(-x) = x; with fast_math log(exp(x)) = x and more",

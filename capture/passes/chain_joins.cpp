@@ -97,7 +97,7 @@ Graph chain_joins(Graph graph) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool chain_joins_pass = register_pass({
     .name = "chain_joins",
     .doc = "lets a join whose first operands another has joined begin with that one's result",
     .before = "graph g(%x: f32[2,3], %y: f32[2,3]) {\n  %a: f32[2,3] = tanh(%x)\n  %b: f32[2,3] = tanh(%y)\n  %c: f32[4,3] = "

@@ -34,7 +34,7 @@ std::int64_t bytes_of(std::span<const Value> values) {
 
 // A quick look that fails for all nodes of most graphs: the first node to be folded reads only values of nodes without
 // operands.
-bool may_fold(const Graph& graph, const Node& node) {
+bool may_compute(const Graph& graph, const Node& node) {
   const auto operands = graph.inputs(node);
   return node.n_inputs > 0 && std::all_of(operands.begin(), operands.end(), [&](ValueId v) {
            return graph.values[v].node != kNone && graph.nodes[graph.values[v].node].n_inputs == 0;
@@ -182,7 +182,7 @@ class Folder {
 }  // namespace
 
 Graph constant_folding(Graph graph, const PassOptions& options) {
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); }))
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_compute(graph, node); }))
     return graph;
   // A capture around this code must not record the ops, and must not take the reading of results for a host read.
   const Scoped<Recorder*> tape(thread_state().tape, thread_state().own.get());
@@ -190,7 +190,7 @@ Graph constant_folding(Graph graph, const PassOptions& options) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool constant_folding_pass = register_pass({
     .name = "constant_folding",
     .aliases = {"fold", "fold_constants"},
     .doc = "computes now what does not depend on any input or state",

@@ -107,7 +107,7 @@ Graph cse(Graph graph) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool cse_pass = register_pass({
     .name = "cse",
     .aliases = {"common_subexpressions"},
     .doc = "computes equal things once",

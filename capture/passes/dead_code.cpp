@@ -39,7 +39,7 @@ Graph dead_code(Graph graph) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool dead_code_pass = register_pass({
     .name = "dead_code",
     .aliases = {"dce"},
     .doc = "drops nodes whose results nobody needs",

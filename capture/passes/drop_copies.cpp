@@ -171,7 +171,7 @@ Graph drop_copies(Graph graph) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool drop_copies_pass = register_pass({
     .name = "drop_copies",
     .aliases = {"redundant"},
     .doc = "leaves out copies, conversions and broadcasts that change nothing",

@@ -231,7 +231,7 @@ Graph fold_views(Graph graph) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool fold_views_pass = register_pass({
     .name = "fold_views",
     .aliases = {"views"},
     .doc = "makes one view out of a view of a view, and none out of one that shows its operand as it is",

@@ -257,7 +257,7 @@ Graph fuse(Graph graph, const PassOptions& options) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool fuse_pass = register_pass({
     .name = "fuse",
     .aliases = {"fusion"},
     .doc = "makes one node of elementwise nodes that hand values to each other",

@@ -234,7 +234,7 @@ Graph Sums::emit() {
 Graph gradient_sums(Graph graph, std::vector<GradientSum>* chosen) { return Sums(std::move(graph), chosen).rewrite(); }
 
 namespace {
-const bool registered = register_pass({
+const bool gradient_sums_pass = register_pass({
     .name = "gradient_sums",
     .doc = "sums of gradient pieces in the form that keeps the fewest bytes alive",
     .before = "graph g(%s: f32[2,2], %a: f32[2,3], %b: f32[3,2]) {\n  %d: f32[2,2] = matmul(%a, %b)                      "

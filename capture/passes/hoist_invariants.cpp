@@ -186,7 +186,7 @@ Graph hoist_invariants(Graph graph, const PassOptions& options) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool hoist_invariants_pass = register_pass({
     .name = "hoist_invariants",
     .aliases = {"licm", "hoist"},
     .doc = "computes before a loop what does not change in it",

@@ -184,7 +184,7 @@ Graph insert_copies(Graph graph, bool straight) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool insert_copies_pass = register_pass({
     .name = "insert_copies",
     .doc = "gives every output and every updated state bytes that the plan can write",
     .before = "graph g() state(%a: f32[4], %b: f32[4]) {\n  return %a\n  update %a = %b, %b = %a\n}\n",

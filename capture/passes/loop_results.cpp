@@ -95,7 +95,7 @@ Graph loop_results(Graph graph) {
 }
 
 namespace {
-const bool registered = register_pass({
+const bool loop_results_pass = register_pass({
     .name = "loop_results",
     .doc = "leaves out stacked results of loops that nobody reads",
     .before = "graph g(%x: f32[2], %s: f32[3,2]) {\n"

@@ -134,7 +134,7 @@ DeviceMap sample_map() {
   return map;
 }
 
-const bool registered = register_pass({
+const bool place_devices_pass = register_pass({
     .name = "place_devices",
     .aliases = {"devices"},
     .doc = "copies values to the devices that the user's map gives nodes",

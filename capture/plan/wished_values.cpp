@@ -106,7 +106,7 @@ bool names_node(const Pattern& pattern, const Node& node) {
   }
 }
 
-bool names(const Pattern& pattern, const Graph& graph, ValueId v) {
+bool names_value(const Pattern& pattern, const Graph& graph, ValueId v) {
   const Value& value = graph.values[v];
   if (pattern.looks == Looks::name) return !value.name.empty() && matches_glob(pattern.text, value.name.view());
   return value.node != kNone && names_node(pattern, graph.nodes[value.node]);
@@ -177,7 +177,7 @@ WishedValues find_wished(const Graph& graph, const std::vector<Wish>& wishes) {
   for (std::size_t w = 0; w < wishes.size(); ++w) {
     const Pattern pattern = parse(wishes[w]);
     for (ValueId v = 0; v < graph.value_count(); ++v) {
-      if (!names(pattern, graph, v)) continue;
+      if (!names_value(pattern, graph, v)) continue;
       found.wish_of[v] = static_cast<std::int32_t>(w);
       ++found.named[w];
     }

@@ -9,7 +9,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kManyNodes = 5000;  // beyond, few candidates are placed
+constexpr std::size_t kManyLadderNodes = 5000;  // beyond, few candidates are placed
 
 // The layouts of a few candidates were searched before any budget was known: of keep-all, and of the lowest candidates.
 std::vector<Candidate*> searched_before(const Allowed& allowed, Planning* p) {
@@ -29,7 +29,7 @@ bool fits(Candidate& c, std::int64_t budget, std::int64_t floor, CandidateLayout
 
 }  // namespace
 
-bool places_few_candidates(const Planning& p) { return p.step_size().nodes > kManyNodes; }
+bool places_few_candidates(const Planning& p) { return p.step_size().nodes > kManyLadderNodes; }
 
 std::vector<Candidate*> ladder_to_floor(std::int64_t floor, const Allowed& allowed, Planning* p) {
   const std::vector<Candidate*> searched = searched_before(allowed, p);

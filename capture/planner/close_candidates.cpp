@@ -19,9 +19,9 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostNodes = 80;         // of a graph whose candidates are closed: placing larger ones takes too long
+constexpr std::size_t kMostClosedNodes = 80;   // of a graph whose candidates are closed: placing larger ones takes too long
 constexpr std::int64_t kMostPlaced = 100'000;  // values that are given offsets
-constexpr int kMostSearched = 64;              // plans whose offsets are searched
+constexpr int kMostSearchedPlans = 64;         // plans whose offsets are searched
 
 // An order, the schedule on which runs are taken back, and the plans that were found in this order.
 struct Tried {
@@ -79,7 +79,7 @@ class Closing {
 
   std::int64_t peak_of(Candidate* c) {
     const std::int64_t peak = p_.layouts.peak(*c);
-    if (peak == c->live_peak || !is_beaten(peak, c->cost) || searched_ == kMostSearched) return peak;
+    if (peak == c->live_peak || !is_beaten(peak, c->cost) || searched_ == kMostSearchedPlans) return peak;
     ++searched_;
     return p_.layouts.searched_peak(*c);
   }
@@ -140,7 +140,7 @@ class Closing {
 }  // namespace
 
 void close_candidates(const Limits& limits, Planning* p) {
-  if (p->look_for == LookFor::budgets && p->recorded().graph.nodes.size() <= kMostNodes) Closing(limits, p).close();
+  if (p->look_for == LookFor::budgets && p->recorded().graph.nodes.size() <= kMostClosedNodes) Closing(limits, p).close();
 }
 
 }  // namespace tapedeck

@@ -11,7 +11,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kMostRounds = 4;
+constexpr int kMostImprovingRounds = 4;
 constexpr std::int64_t kFarBehind = 8;  // a candidate above the least by more than this part of it will hardly catch up
 
 const Candidate& least_of(const Order& order, const Planning& p) {
@@ -79,7 +79,7 @@ void improve_in_turn(Planning* p) {
   for (const auto& order : p->orders)
     if (!order->facts.has_parts && !order->has_other_ways()) starts.push_back(order.get());
   for (const Order* order : starts)
-    for (int round = 0; order && round < kMostRounds; ++round) order = improve_once(*order, p);
+    for (int round = 0; order && round < kMostImprovingRounds; ++round) order = improve_once(*order, p);
 }
 
 }  // namespace tapedeck

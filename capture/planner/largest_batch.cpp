@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMostBatch = std::int64_t{1} << 40;
 
-void check(const BatchQuestion& question) {
+void check_question(const BatchQuestion& question) {
   if (question.memory <= 0) throw UsageError("the memory for a batch must be more than no bytes");
   if (question.fixed < 0) throw UsageError("the fixed bytes cannot be negative");
   if (!(question.cost_limit >= 1)) throw UsageError("a cost limit below 1 asks for less than keeping everything costs");
@@ -110,7 +110,7 @@ LargestBatch largest_batch(std::int64_t guess, std::int64_t most, const std::fun
 }
 
 LargestBatch largest_batch(const Graph& graph, std::int64_t batch, const BatchQuestion& question, const PlanOptions& options) {
-  check(question);
+  check_question(question);
   if (batch < 1) throw UsageError(fmt::format("a step has 1 row at least, not {}", batch));
   LinearBatches batches(graph, batch, question, options);
   LargestBatch found =
@@ -120,7 +120,7 @@ LargestBatch largest_batch(const Graph& graph, std::int64_t batch, const BatchQu
 }
 
 BatchPoint batch_point(std::int64_t batch, const Plan& plan, const BatchQuestion& question) {
-  check(question);
+  check_question(question);
   BatchPoint point;
   point.batch = batch;
   point.peak_bytes = question.fixed + plan.peak_bytes;

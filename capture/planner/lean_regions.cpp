@@ -19,9 +19,9 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostLimits = 6;     // settings of the regions that are tried in one order
-constexpr std::int64_t kLeastOfPeak = 16;  // a frame counts if it is at least this part of the bytes alive
-constexpr std::size_t kMostNodes = 16;     // beyond, the nodes with the largest workspaces
+constexpr std::size_t kMostLeanLimits = 6;  // settings of the regions that are tried in one order
+constexpr std::int64_t kLeastOfPeak = 16;   // a frame counts if it is at least this part of the bytes alive
+constexpr std::size_t kMostLeanNodes = 16;  // beyond, the nodes with the largest workspaces
 using Plans = std::vector<std::shared_ptr<const Plan>>;
 
 struct RegionWays {
@@ -41,7 +41,7 @@ std::vector<NodeId> nodes_with_large_frames(const Order& order) {
     if (runs_regions_by_plan(order.graph.nodes[n]) && order.facts.workspace[n] >= in_arena / kLeastOfPeak) nodes.push_back(n);
   std::stable_sort(nodes.begin(), nodes.end(),
                    [&](NodeId a, NodeId b) { return order.facts.workspace[a] > order.facts.workspace[b]; });
-  if (nodes.size() > kMostNodes) nodes.resize(kMostNodes);
+  if (nodes.size() > kMostLeanNodes) nodes.resize(kMostLeanNodes);
   std::sort(nodes.begin(), nodes.end());
   return nodes;
 }
@@ -65,15 +65,15 @@ std::vector<LeanNode> lean_nodes(const Order& order, const Planning& p) {
 }
 
 // Limits on the bytes of a frame, descending; the smallest frames are always among them.
-std::vector<std::int64_t> limits_for(const std::vector<LeanNode>& nodes) {
+std::vector<std::int64_t> lean_limits(const std::vector<LeanNode>& nodes) {
   std::set<std::int64_t, std::greater<>> sizes;
   for (const LeanNode& lean : nodes)
     for (const RegionWays& ways : lean.regions)
       for (std::size_t i = 1; i < ways.plans.size(); ++i) sizes.insert(frame_bytes(*ways.plans[i]));
   const std::vector<std::int64_t> all(sizes.begin(), sizes.end());
-  if (all.size() <= kMostLimits) return all;
+  if (all.size() <= kMostLeanLimits) return all;
   std::vector<std::int64_t> limits;
-  for (std::size_t i = 1; i <= kMostLimits; ++i) limits.push_back(all[i * all.size() / kMostLimits - 1]);
+  for (std::size_t i = 1; i <= kMostLeanLimits; ++i) limits.push_back(all[i * all.size() / kMostLeanLimits - 1]);
   return limits;
 }
 
@@ -104,7 +104,7 @@ Plans kept_plans(const LeanNode& lean) {
   return plans;
 }
 
-Decision decision_for(const Order& base, const Order& order, const LeanNode& lean, const Plans& plans, double extra_us) {
+Decision lean_decision(const Order& base, const Order& order, const LeanNode& lean, const Plans& plans, double extra_us) {
   const Node& node = base.graph.nodes[lean.node];
   std::int32_t again = 0;
   for (const auto& plan : plans) again += plan->recomputed_nodes;
@@ -145,7 +145,7 @@ std::unique_ptr<Order> with_limit(const Order& base, const std::vector<LeanNode>
     order->facts.cost[lean.node] += extra;
     order->facts.kernel_cost[lean.node] += extra;
     order->facts.keep_all_cost += extra;
-    order->loops.push_back(decision_for(base, *order, lean, plans, extra));
+    order->loops.push_back(lean_decision(base, *order, lean, plans, extra));
   }
   return order;
 }
@@ -155,7 +155,7 @@ std::unique_ptr<Order> with_limit(const Order& base, const std::vector<LeanNode>
 void add_lean_regions(Planning* p) {
   for (const Order* base : orders_to_vary(*p)) {
     const std::vector<LeanNode> nodes = lean_nodes(*base, *p);
-    for (const std::int64_t limit : limits_for(nodes)) {
+    for (const std::int64_t limit : lean_limits(nodes)) {
       p->watch.check();
       add_order(with_limit(*base, nodes, limit, *p), p);
     }

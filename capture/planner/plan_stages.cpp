@@ -82,7 +82,7 @@ void note_wished(const Recomputed& wished, Plan* plan) {
 }
 
 // The last stage. Clones that stand in the captured graph are not the planner's, so they are not judged.
-void check(const Graph& captured, const Plan& plan) {
+void check_made_plan(const Graph& captured, const Plan& plan) {
   std::vector<std::string> violations = check_plan(plan);
   if (violations.empty() &&
       std::none_of(captured.nodes.begin(), captured.nodes.end(), [](const Node& n) { return n.origin.clone; }))
@@ -155,7 +155,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
   note_proof(chosen, planning_, &plan);
 
   // Check: judge the plan, where checks are on.
-  if (checks_plans()) check(captured_, plan);
+  if (checks_plans()) check_made_plan(captured_, plan);
   planning_.watch.report(1.0);
   return plan;
 }

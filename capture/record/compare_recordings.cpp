@@ -53,7 +53,7 @@ OperandName operand_name(const ProgramSide& side, ValueId v) {
                  {}));
 }
 
-std::string made_at(const Graph& g, ValueId v) {
+std::string node_made_at(const Graph& g, ValueId v) {
   const NodeId n = g.values[v].node;
   return n == kNone ? "" : g.nodes[n].origin.site.str();
 }
@@ -70,7 +70,7 @@ Mismatch difference_of_results(const Graph& a, const Graph& b) {
   if (a.outputs.size() != b.outputs.size()) return {MismatchKind::result_count, count(a), count(b)};
   for (std::size_t i = 0; i < a.outputs.size(); ++i) {
     const auto result = [i](const Graph& g) -> MismatchSide {
-      return {"%" + g.value_name(g.outputs[i]), made_at(g, g.outputs[i])};
+      return {"%" + g.value_name(g.outputs[i]), node_made_at(g, g.outputs[i])};
     };
     if (a.outputs[i] != b.outputs[i]) return {MismatchKind::result, result(a), result(b)};
     if (a.output_names[i] != b.output_names[i])
@@ -86,7 +86,7 @@ Mismatch difference_of_writes(const Graph& a, const Graph& b) {
   while (i < a.updates.size() && i < b.updates.size() && same()) ++i;
   const auto write = [i](const Graph& g) -> MismatchSide {
     if (i >= g.updates.size()) return {"nothing", ""};
-    return {g.value_name(g.updates[i].state), made_at(g, g.updates[i].value)};
+    return {g.value_name(g.updates[i].state), node_made_at(g, g.updates[i].value)};
   };
   return {MismatchKind::write, write(a), write(b)};
 }

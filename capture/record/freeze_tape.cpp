@@ -26,7 +26,9 @@ namespace {
 
 std::string site_text(Site site) { return site_note(site).str(); }
 
-[[noreturn]] void fail(const std::string& message, Site site) { throw CaptureError(error_text("capture", message, site)); }
+[[noreturn]] void fail_to_freeze(const std::string& message, Site site) {
+  throw CaptureError(error_text("capture", message, site));
+}
 
 class Freezer {
  public:
@@ -237,17 +239,18 @@ void Freezer::check_outside() const {
   for (const Outside& o : tape_.outside) {
     const detail::Storage* s = o.tensor.impl()->storage;
     if (s && s->version != tape_.info[o.last].version && !mutated.count(s))
-      fail(fmt::format("{} was written at {} from outside the capture while it was open ({})", described(o),
-                       site_text(s->written_at), read_by(o)),
-           o.read_at);
+      fail_to_freeze(fmt::format("{} was written at {} from outside the capture while it was open ({})", described(o),
+                                 site_text(s->written_at), read_by(o)),
+                     o.read_at);
   }
   for (const Outside& o : tape_.outside) {
     const auto it = mutated.find(o.tensor.impl()->storage);
     if (it != mutated.end() && it->second != &o)
-      fail(fmt::format(
-               "{} shares its bytes with '{}', which the step modifies in place by {}; use one of the two inside the step",
-               described(o), it->second->tensor.name().view(), written_by(*it->second)),
-           o.read_at);
+      fail_to_freeze(
+          fmt::format(
+              "{} shares its bytes with '{}', which the step modifies in place by {}; use one of the two inside the step",
+              described(o), it->second->tensor.name().view(), written_by(*it->second)),
+          o.read_at);
   }
 }
 
@@ -270,8 +273,9 @@ void Freezer::sort_outside() {
   for (const Outside& o : tape_.outside) {
     const Sort sort = sort_of(o);
     if (o.last != o.first && (sort == Sort::declared || sort == Sort::marked))
-      fail(fmt::format("the input {} is modified in place inside the step by {}; write to a copy", described(o), written_by(o)),
-           o.read_at);
+      fail_to_freeze(
+          fmt::format("the input {} is modified in place inside the step by {}; write to a copy", described(o), written_by(o)),
+          o.read_at);
     sorts_.push_back(sort);
   }
 }

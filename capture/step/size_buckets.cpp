@@ -24,17 +24,6 @@ namespace tapedeck {
 
 namespace {
 
-struct Recorded {
-  Graph graph;
-  std::vector<std::int64_t> sizes;  // by dim
-  int times = 1;
-};
-
-struct Bucket {
-  std::vector<std::int64_t> sizes;
-  std::shared_ptr<Executor> executor;
-};
-
 class Stopwatch {
  public:
   explicit Stopwatch(double* sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
@@ -48,6 +37,17 @@ class Stopwatch {
 }  // namespace
 
 struct DimBuckets::Impl {
+  struct Recorded {
+    Graph graph;
+    std::vector<std::int64_t> sizes;  // by dim
+    int times = 1;
+  };
+
+  struct Bucket {
+    std::vector<std::int64_t> sizes;
+    std::shared_ptr<Executor> executor;
+  };
+
   DimOptions options;
   PlanOptions plan_options;
   ExecutorOptions executor_options;
@@ -301,7 +301,7 @@ Sizes DimBuckets::sizes_of(const std::map<std::string, Type>& inputs) const {
 void DimBuckets::add(const Graph& graph, const Sizes& sizes) {
   Impl& impl = *impl_;
   const std::vector<std::int64_t> list = impl.by_dim(sizes);
-  for (Recorded& r : impl.recorded) {
+  for (DimBuckets::Impl::Recorded& r : impl.recorded) {
     if (r.sizes != list) continue;
     // The second recording at this size (the caller has compared the two).
     ++r.times;
@@ -318,7 +318,7 @@ std::shared_ptr<Executor> DimBuckets::find(const Sizes& sizes) { return impl_->f
 Graph DimBuckets::graph_at(const Sizes& sizes) const {
   const std::vector<std::int64_t> list = impl_->by_dim(sizes);
   if (impl_->general) return retype(impl_->recorded[0].graph, impl_->table, sizes);
-  const Recorded* r = impl_->exact(list);
+  const auto* r = impl_->exact(list);
   if (!r) throw UsageError(fmt::format("nothing was recorded at {}", to_string(sizes)));
   return r->graph;
 }
@@ -340,7 +340,8 @@ std::string DimBuckets::explain() const {
     text += where + "\n";
   }
   std::string at;
-  for (const Recorded& r : impl.recorded) at += fmt::format("{}({})", at.empty() ? "" : ", ", to_string(impl.by_name(r.sizes)));
+  for (const DimBuckets::Impl::Recorded& r : impl.recorded)
+    at += fmt::format("{}({})", at.empty() ? "" : ", ", to_string(impl.by_name(r.sizes)));
   if (!at.empty()) text += fmt::format("recorded at {}\n", at);
   if (impl.general) {
     text += "one graph for all sizes\n";

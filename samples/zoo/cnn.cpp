@@ -27,10 +27,11 @@ struct Cnn : Module {
   }
 };
 
-Captured record(const ModelOptions& options) { return zoo::record_classifier<Cnn>("cnn", options, {3, 32, 32}, 10); }
+Captured record_cnn(const ModelOptions& options) { return zoo::record_classifier<Cnn>("cnn", options, {3, 32, 32}, 10); }
 
-const bool registered = [] {
-  register_model({"cnn", "fourteen 3x3 convolutions of width 16 on 32x32 images", record, {"batch", "dtype"}, {.batch = 64}});
+const bool cnn_model = [] {
+  register_model(
+      {"cnn", "fourteen 3x3 convolutions of width 16 on 32x32 images", record_cnn, {"batch", "dtype"}, {.batch = 64}});
   return true;
 }();
 

@@ -74,7 +74,7 @@ struct Densenet121 : Module {
   }
 };
 
-const bool registered = [] {
+const bool densenet_model = [] {
   register_model({"densenet121",
                   "densely connected net of 121 layers, 1000 classes",
                   [](const ModelOptions& o) { return record_image_classifier<Densenet121>("densenet121", o); },

@@ -8,15 +8,16 @@ namespace {
 
 using namespace zoo;
 
-constexpr std::int64_t kClasses = 21;
+constexpr std::int64_t kFcn8Classes = 21;
 
 struct Fcn8 : Module {
   std::array<Stack<Conv2d>, 5> groups = convolutions(*this);
   Conv2d fc6, fc7;
   Dropout2d drop6{*this, "drop6", 0.5}, drop7{*this, "drop7", 0.5};
-  Conv2d score3{*this, "score3", 256, kClasses, 1}, score4{*this, "score4", 512, kClasses, 1}, score7;
-  ConvTranspose2d up7{*this, "up7", kClasses, kClasses, enlarging(2)}, up4{*this, "up4", kClasses, kClasses, enlarging(2)};
-  ConvTranspose2d up3{*this, "up3", kClasses, kClasses, enlarging(8)};
+  Conv2d score3{*this, "score3", 256, kFcn8Classes, 1}, score4{*this, "score4", 512, kFcn8Classes, 1}, score7;
+  ConvTranspose2d up7{*this, "up7", kFcn8Classes, kFcn8Classes, enlarging(2)},
+      up4{*this, "up4", kFcn8Classes, kFcn8Classes, enlarging(2)};
+  ConvTranspose2d up3{*this, "up3", kFcn8Classes, kFcn8Classes, enlarging(8)};
 
   static ConvTransposeLayerOptions enlarging(std::int64_t times) {
     return {.kernel = {2 * times}, .stride = {times}, .padding = {times / 2}, .bias = false};
@@ -24,7 +25,7 @@ struct Fcn8 : Module {
   explicit Fcn8(const ModelOptions& o)
       : fc6(*this, "fc6", 512, o.width, same_size(7)),
         fc7(*this, "fc7", o.width, o.width, 1),
-        score7(*this, "score7", o.width, kClasses, 1) {}
+        score7(*this, "score7", o.width, kFcn8Classes, 1) {}
 
   static std::array<Stack<Conv2d>, 5> convolutions(Module& net) {
     const struct {
@@ -53,15 +54,15 @@ struct Fcn8 : Module {
   }
 };
 
-Captured record(const ModelOptions& options) {
+Captured record_fcn8(const ModelOptions& options) {
   require_multiple("fcn8", options, 32);
-  return record_segmenter<Fcn8>("fcn8", options, kClasses);
+  return record_segmenter<Fcn8>("fcn8", options, kFcn8Classes);
 }
 
-const bool registered = [] {
+const bool fcn8_model = [] {
   register_model({"fcn8",
                   "fully convolutional VGG-16, scores of three depths, 21 classes per pixel; width: channels of fc6 and fc7",
-                  record,
+                  record_fcn8,
                   {"batch", "image", "width", "dtype"},
                   {.batch = 8, .image = 224, .width = 4096}});
   return true;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace tapedeck;
 
-constexpr std::int64_t kWords = 8000;
+constexpr std::int64_t kTranslatorWords = 8000;
 constexpr int kPadding = 0;  // the word behind the end of a target; its loss is ignored
 
 // Attention over a source [b,s,in]: the state [b,width] determines a weighted mean [b,in]. The part that depends on the source
@@ -55,14 +55,14 @@ struct Translator : Module {
   Dropout drop;
 
   explicit Translator(const ModelOptions& o)
-      : source_words(*this, "source_words", kWords, o.width, 0.1),
-        target_words(*this, "target_words", kWords, o.width, 0.1),
+      : source_words(*this, "source_words", kTranslatorWords, o.width, 0.1),
+        target_words(*this, "target_words", kTranslatorWords, o.width, 0.1),
         encoder(*this, "encoder", o.width, o.width, {.layers = static_cast<int>(o.layers), .bidirectional = true}),
         bridge(*this, "bridge", o.width, o.width),
         attention(*this, "attention", o.width, 2 * o.width),
         cell(*this, "cell", 3 * o.width, o.width),
         join(*this, "join", 4 * o.width, o.width),
-        out(*this, "out", o.width, kWords),
+        out(*this, "out", o.width, kTranslatorWords),
         drop(*this, "drop", 0.2) {}
 
   // source [b,s], lengths [b], target [b,t] -> the logits of the word after each target word: [b t,words].
@@ -82,8 +82,8 @@ struct Translator : Module {
 };
 
 // Word 0 is padding: it fills a row behind the end of its sentence.
-std::vector<zoo::Sample> samples(const ModelOptions& o) {
-  const auto words = [&] { return zoo::sample_integers({o.batch, o.seq}, kWords - 1) + 1; };
+std::vector<zoo::Sample> gru_samples(const ModelOptions& o) {
+  const auto words = [&] { return zoo::sample_integers({o.batch, o.seq}, kTranslatorWords - 1) + 1; };
   const auto lengths = [&] { return zoo::sample_integers({o.batch}, o.seq) + 1; };
   const Tensor source_lengths = lengths();
   const Tensor in_target = zoo::within(lengths(), o.seq);
@@ -93,17 +93,17 @@ std::vector<zoo::Sample> samples(const ModelOptions& o) {
           {"next", where(in_target, words(), kPadding)}};
 }
 
-Captured record(const ModelOptions& options) {
+Captured record_gru_seq2seq_attention(const ModelOptions& options) {
   return zoo::record_training<Translator>(
-      "gru_seq2seq_attention", options, samples, [](Translator& net, const std::vector<Tensor>& in) {
+      "gru_seq2seq_attention", options, gru_samples, [](Translator& net, const std::vector<Tensor>& in) {
         return cross_entropy(net(in[0], in[1], in[2]), reshape(in[3], {in[3].numel()}), {.ignore_index = kPadding});
       });
 }
 
-const bool registered = [] {
+const bool gru_seq2seq_attention_model = [] {
   register_model({"gru_seq2seq_attention",
                   "translation: GRU encoder in both directions, GRU decoder with attention, teacher forcing",
-                  record,
+                  record_gru_seq2seq_attention,
                   {"batch", "seq", "layers", "width", "dtype"},
                   {.batch = 32, .seq = 30, .layers = 1, .width = 512, .optimizer = "adamw"}});
   return true;

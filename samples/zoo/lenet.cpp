@@ -16,7 +16,7 @@ struct Lenet : Module {
   }
 };
 
-const bool registered = [] {
+const bool lenet_model = [] {
   register_model({"lenet",
                   "LeNet-5: two convolutions and three linear layers on 28x28 digits",
                   [](const ModelOptions& o) {

@@ -9,7 +9,7 @@ namespace {
 
 using namespace tapedeck;
 
-constexpr std::int64_t kWords = 10000;
+constexpr std::int64_t kLstmWords = 10000;
 constexpr double kDrop = 0.5;
 
 struct LstmLm : Module {
@@ -19,7 +19,7 @@ struct LstmLm : Module {
   Tensor h, c;  // [layers,batch,width]; carried from step to step
 
   LstmLm(const ModelOptions& o, double deviation)
-      : words(*this, "words", kWords, o.width, deviation),
+      : words(*this, "words", kLstmWords, o.width, deviation),
         drop_in(*this, "drop_in", kDrop),
         drop_out(*this, "drop_out", kDrop),
         lstm(*this, "lstm", o.width, o.width, {.layers = static_cast<int>(o.layers), .dropout = kDrop}),
@@ -41,33 +41,34 @@ struct LstmLm : Module {
 
 struct Tied : LstmLm {
   Tensor bias;
-  explicit Tied(const ModelOptions& o) : LstmLm(o, 0.05), bias(parameter("bias", zeros({kWords}))) {}
+  explicit Tied(const ModelOptions& o) : LstmLm(o, 0.05), bias(parameter("bias", zeros({kLstmWords}))) {}
   Tensor operator()(const Tensor& tokens) { return zoo::tied_logits(features(tokens), words.weight) + bias; }
 };
 
 struct Untied : LstmLm {
   Linear out;
-  explicit Untied(const ModelOptions& o) : LstmLm(o, 1), out(*this, "out", o.width, kWords) {}
+  explicit Untied(const ModelOptions& o) : LstmLm(o, 1), out(*this, "out", o.width, kLstmWords) {}
   Tensor operator()(const Tensor& tokens) { return out(features(tokens)); }
 };
 
-std::vector<zoo::Sample> samples(const ModelOptions& o) {
-  return {{"tokens", zoo::sample_integers({o.batch, o.seq}, kWords)}, {"next", zoo::sample_integers({o.batch, o.seq}, kWords)}};
+std::vector<zoo::Sample> lstm_samples(const ModelOptions& o) {
+  return {{"tokens", zoo::sample_integers({o.batch, o.seq}, kLstmWords)},
+          {"next", zoo::sample_integers({o.batch, o.seq}, kLstmWords)}};
 }
 
 template <class Net>
-Captured record(const ModelOptions& options) {
-  return zoo::record_training<Net>("lstm_lm", options, samples,
+Captured record_lstm_lm(const ModelOptions& options) {
+  return zoo::record_training<Net>("lstm_lm", options, lstm_samples,
                                    [](Net& net, const std::vector<Tensor>& in) { return zoo::word_loss(net(in[0]), in[1]); });
 }
 
-const bool registered = [] {
+const bool lstm_lm_model = [] {
   const std::vector<std::string> taken = {"batch", "seq", "layers", "width", "dtype"};
   const ModelOptions defaults = {.batch = 20, .seq = 35, .layers = 2, .width = 650};
-  register_model(
-      {"lstm_lm", "LSTM language model, 2 layers of 650, output layer tied to the embeddings", record<Tied>, taken, defaults});
-  register_model(
-      {"lstm_lm_untied", "LSTM language model, 2 layers of 650, an output layer of its own", record<Untied>, taken, defaults});
+  register_model({"lstm_lm", "LSTM language model, 2 layers of 650, output layer tied to the embeddings", record_lstm_lm<Tied>,
+                  taken, defaults});
+  register_model({"lstm_lm_untied", "LSTM language model, 2 layers of 650, an output layer of its own", record_lstm_lm<Untied>,
+                  taken, defaults});
   return true;
 }();
 

@@ -11,10 +11,10 @@ struct Mlp : Module {
   Tensor operator()(const Tensor& x) { return fc3(drop(relu(fc2(relu(fc1(x)))))); }
 };
 
-Captured record(const ModelOptions& options) { return zoo::record_classifier<Mlp>("mlp", options, {784}, 10); }
+Captured record_mlp(const ModelOptions& options) { return zoo::record_classifier<Mlp>("mlp", options, {784}, 10); }
 
-const bool registered = [] {
-  register_model({"mlp", "perceptron 784-256-256-10 with dropout", record, {"batch", "dtype"}, {.batch = 64}});
+const bool mlp_model = [] {
+  register_model({"mlp", "perceptron 784-256-256-10 with dropout", record_mlp, {"batch", "dtype"}, {.batch = 64}});
   return true;
 }();
 

@@ -81,7 +81,7 @@ struct MobilenetV2 : Module {
   Tensor operator()(const Tensor& x) { return head(drop(plane_means(last(blocks(stem(x)))))); }
 };
 
-const bool registered = [] {
+const bool mobilenet_model = [] {
   const ModelOptions defaults{.batch = 8, .image = 224};
   register_model({"mobilenet_v1",
                   "MobileNet of depthwise separable convolutions, 1000 classes",

@@ -64,7 +64,7 @@ Captured record_mlp_attention(const ModelOptions& options) {
   return zoo::record_training<MlpAttention>("mlp_attention", options, samples, squared_error<MlpAttention>);
 }
 
-const bool registered = [] {
+const bool recurrent_cells_model = [] {
   register_model({"rnn_cell",
                   "one step of a recurrent net: tanh of two products",
                   record_rnn_cell,

@@ -14,7 +14,7 @@ void add(const char* name, const char* doc) {
                   {.batch = 8, .image = 224, .width = 64}});
 }
 
-const bool registered = [] {
+const bool resnet_model = [] {
   add<18>("resnet18", "residual net of 18 layers, 1000 classes; width: channels of the first stage");
   add<50>("resnet50", "residual net of 50 layers in bottlenecks, 1000 classes; width: channels of the first stage");
   add<152>("resnet152", "residual net of 152 layers in bottlenecks, 1000 classes; width: channels of the first stage");

@@ -6,7 +6,7 @@ namespace {
 
 using namespace zoo;
 
-constexpr std::int64_t kClasses = 21;
+constexpr std::int64_t kSegnetClasses = 21;
 constexpr int kConvs[5] = {2, 2, 3, 3, 3};
 
 // x [n,c,h,w] in planes of twice the height and width: each element stands where `index` says that the maximum of its window
@@ -34,7 +34,7 @@ struct Segnet : Module {
       for (int i = 0; i < kConvs[g] - (g == 0 ? 1 : 0); ++i)
         up[g].add(*this, numbered("up", g, i), channels[g], g > 0 && i == kConvs[g] - 1 ? channels[g - 1] : channels[g],
                   same_size(3));
-    head = std::make_unique<Conv2d>(*this, "head", o.width, kClasses, 3, Padding(1));
+    head = std::make_unique<Conv2d>(*this, "head", o.width, kSegnetClasses, 3, Padding(1));
   }
   static std::string numbered(const char* what, int group, int i) {
     return what + std::to_string(group + 1) + "_" + std::to_string(i + 1);
@@ -51,15 +51,15 @@ struct Segnet : Module {
   }
 };
 
-Captured record(const ModelOptions& options) {
+Captured record_segnet(const ModelOptions& options) {
   require_multiple("segnet", options, 32);
-  return record_segmenter<Segnet>("segnet", options, kClasses);
+  return record_segmenter<Segnet>("segnet", options, kSegnetClasses);
 }
 
-const bool registered = [] {
+const bool segnet_model = [] {
   register_model({"segnet",
                   "SegNet: 13 convolutions down, 13 up by the indices of poolings, 21 classes per pixel; width: first channels",
-                  record,
+                  record_segnet,
                   {"batch", "image", "width", "dtype"},
                   {.batch = 8, .image = 128, .width = 64}});
   return true;

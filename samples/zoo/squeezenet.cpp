@@ -38,7 +38,7 @@ struct Squeezenet : Module {
   }
 };
 
-const bool registered = [] {
+const bool squeezenet_model = [] {
   register_model({"squeezenet",
                   "SqueezeNet 1.1 of fire modules, 1000 classes",
                   [](const ModelOptions& o) { return record_image_classifier<Squeezenet>("squeezenet", o); },

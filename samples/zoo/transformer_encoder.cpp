@@ -9,7 +9,7 @@ namespace {
 
 using namespace tapedeck;
 
-constexpr std::int64_t kWords = 30522, kContext = 512, kSegments = 2;
+constexpr std::int64_t kEncoderWords = 30522, kContext = 512, kSegments = 2;
 // kMask is the word that replaces a masked word. kUnmasked is the label of a word that the net need not predict.
 constexpr int kMask = 103, kUnmasked = -100;
 
@@ -26,7 +26,7 @@ struct Encoder : Module {
   Tensor head_bias;
 
   explicit Encoder(const ModelOptions& o)
-      : words(*this, "words", kWords, o.width, 0.02),
+      : words(*this, "words", kEncoderWords, o.width, 0.02),
         positions(*this, "positions", std::max(kContext, o.seq), o.width, 0.02),
         segments(*this, "segments", kSegments, o.width, 0.02),
         first_norm(*this, "first_norm", o.width),
@@ -34,7 +34,7 @@ struct Encoder : Module {
         norm(*this, "norm", o.width),
         transform(*this, "transform", o.width, o.width),
         head_norm(*this, "head_norm", o.width),
-        head_bias(parameter("head_bias", zeros({kWords}))) {
+        head_bias(parameter("head_bias", zeros({kEncoderWords}))) {
     const TransformerOptions how{
         .heads = zoo::heads_of("transformer_encoder", o.width), .dropout = 0.1, .activation = &gelu_exact};
     for (std::int64_t i = 0; i < o.layers; ++i)
@@ -52,8 +52,8 @@ struct Encoder : Module {
 };
 
 // Masks every seventh word.
-std::vector<zoo::Sample> samples(const ModelOptions& o) {
-  const Tensor text = zoo::sample_integers({o.batch, o.seq}, kWords);
+std::vector<zoo::Sample> transformer_samples(const ModelOptions& o) {
+  const Tensor text = zoo::sample_integers({o.batch, o.seq}, kEncoderWords);
   const Tensor masked = equal(remainder(arange(o.seq, DType::i32), 7), 0);
   return {{"tokens", where(masked, kMask, text)},
           {"segments", zoo::sample_integers({o.batch, o.seq}, kSegments)},
@@ -61,16 +61,16 @@ std::vector<zoo::Sample> samples(const ModelOptions& o) {
           {"labels", where(masked, text, kUnmasked)}};
 }
 
-Captured record(const ModelOptions& options) {
+Captured record_transformer_encoder(const ModelOptions& options) {
   return zoo::record_training<Encoder>(
-      "transformer_encoder", options, samples,
+      "transformer_encoder", options, transformer_samples,
       [](Encoder& net, const std::vector<Tensor>& in) { return zoo::word_loss(net(in[0], in[1], in[2]), in[3]); });
 }
 
-const bool registered = [] {
+const bool transformer_encoder_model = [] {
   register_model({"transformer_encoder",
                   "BERT-like encoder: 12 transformer blocks of width 768, masked words to be told",
-                  record,
+                  record_transformer_encoder,
                   {"batch", "seq", "layers", "width", "dtype"},
                   {.batch = 16, .seq = 128, .layers = 12, .width = 768, .optimizer = "adamw"}});
   return true;

@@ -5,7 +5,7 @@ namespace {
 
 using namespace zoo;
 
-constexpr std::int64_t kClasses = 2;
+constexpr std::int64_t kUnetClasses = 2;
 
 struct Double : Module {
   ConvNorm first, second;
@@ -27,7 +27,7 @@ struct Unet : Module {
       doublings.add(*this, "doubling" + std::to_string(i), o.width << (i + 1), o.width << i);
       up.add(*this, "up" + std::to_string(i), o.width << (i + 1), o.width << i);
     }
-    head = std::make_unique<Conv2d>(*this, "head", o.width, kClasses, 1);
+    head = std::make_unique<Conv2d>(*this, "head", o.width, kUnetClasses, 1);
   }
   Tensor operator()(const Tensor& x) {
     std::vector<Tensor> levels;
@@ -42,15 +42,15 @@ struct Unet : Module {
   }
 };
 
-Captured record(const ModelOptions& options) {
+Captured record_unet(const ModelOptions& options) {
   require_multiple("unet", options, 1 << Unet::kLevels);
-  return record_segmenter<Unet>("unet", options, kClasses);
+  return record_segmenter<Unet>("unet", options, kUnetClasses);
 }
 
-const bool registered = [] {
+const bool unet_model = [] {
   register_model({"unet",
                   "U-Net with batch norm, two classes per pixel; width: channels of the first level",
-                  record,
+                  record_unet,
                   {"batch", "image", "width", "dtype"},
                   {.batch = 8, .image = 128, .width = 64}});
   return true;

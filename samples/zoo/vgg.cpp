@@ -4,7 +4,7 @@ namespace {
 
 using namespace zoo;
 
-const bool registered = [] {
+const bool vgg_model = [] {
   const ModelOptions defaults{.batch = 8, .image = 224};
   register_model({"vgg16",
                   "VGG with 13 convolutions and 3 linear layers, 1000 classes",

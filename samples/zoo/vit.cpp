@@ -6,7 +6,7 @@ namespace {
 
 using namespace zoo;
 
-Captured record(const ModelOptions& options) {
+Captured record_vit(const ModelOptions& options) {
   require_multiple("vit_b16", options, kVitPatch);
   if (options.width % kVitHead != 0)
     throw UsageError(
@@ -14,10 +14,10 @@ Captured record(const ModelOptions& options) {
   return record_image_classifier<Vit>("vit_b16", options);
 }
 
-const bool registered = [] {
+const bool vit_model = [] {
   register_model({"vit_b16",
                   "vision transformer on patches of 16x16 pixels, 1000 classes; width: features of a patch, 64 to a head",
-                  record,
+                  record_vit,
                   {"batch", "image", "layers", "width", "dtype"},
                   {.batch = 8, .image = 224, .layers = 12, .width = 768}});
   return true;

@@ -87,6 +87,12 @@ ImFont* font(TextSize size);  // a font of the current context
 inline ImU32 to_imgui(Colour c) { return IM_COL32(c.r, c.g, c.b, c.a); }
 inline ImU32 to_imgui(Colour c, int alpha) { return IM_COL32(c.r, c.g, c.b, alpha); }
 
+// The shapes of the picture that is being drawn, and a filled rectangle among them.
+inline ImDrawList* shapes() { return ImGui::GetWindowDrawList(); }
+inline void fill_box(float x0, float y0, float x1, float y1, Colour colour) {
+  shapes()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(colour));
+}
+
 // A line of text of a frame, and the indices of its letters in the draw list.
 struct DrawnText {
   const ImDrawList* list;

@@ -33,6 +33,8 @@ std::string text_of_exception() {
 
 }  // namespace
 
+std::string escaped_html(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
+
 QString tooltip_of(const std::string& text) {
   if (text.empty()) return {};
   return QStringLiteral("<p style='white-space:pre-wrap'>%1</p>").arg(QString::fromStdString(text).toHtmlEscaped());

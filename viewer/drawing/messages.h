@@ -12,6 +12,8 @@ namespace tapedeck::viewer {
 
 // A tooltip with exactly this text. Qt would take a text such as "<b>w</b>" for HTML, and names in a file may be such texts.
 QString tooltip_of(const std::string& text);
+// The same text inside of HTML.
+std::string escaped_html(const std::string& text);
 
 // Shows an error without blocking, so that a test or a script can continue.
 void show_error(QWidget* parent, const std::string& text);

@@ -22,7 +22,6 @@ constexpr double kScales[] = {0.75, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3};
 
 Look in_use;
 
-QColor qt(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
 int scaled(double pixels) { return std::max(1, qRound(pixels * in_use.scale)); }
 
 // Fusion with all its lengths scaled: icons, arrows, scroll bars, margins.

@@ -3,9 +3,13 @@
 
 #include <tapedeck/viewer/words/colours.h>
 
+#include <QtGui/QColor>
+
 class QApplication;
 
 namespace tapedeck::viewer {
+
+inline QColor qt(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
 
 // The theme, and how large everything is: 1 is the normal size.
 struct Look {

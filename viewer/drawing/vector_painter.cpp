@@ -1,3 +1,4 @@
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/drawing/vector_painter.h>
 
 #include <QtGui/QFontMetricsF>
@@ -9,7 +10,6 @@ namespace tapedeck::viewer {
 
 namespace {
 
-QColor qt(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
 QRectF qt(const VectorBox& b) { return QRectF(QPointF(b.x0, b.y0), QPointF(b.x1, b.y1)); }
 
 struct Painting {

@@ -1,4 +1,5 @@
 #include <tapedeck/viewer/graph/graph_edges.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <tuple>
@@ -7,8 +8,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 struct Wire {
   BoxId from, to;

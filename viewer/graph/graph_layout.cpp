@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/graph/graph_layout.h>
 
 #include <tapedeck/viewer/graph/graph_edges.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 
@@ -11,8 +12,6 @@ namespace tapedeck::viewer {
 namespace {
 
 using S = BoxSizes;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 struct Size {
   double width = 0, height = 0;

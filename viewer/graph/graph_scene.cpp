@@ -1,6 +1,7 @@
 #include <tapedeck/viewer/graph/graph_scene.h>
 
 #include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <fmt/format.h>
 
@@ -11,8 +12,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<double> times_of(const PlanModel& model, const std::vector<double>& us) {
   std::vector<double> times(at(model.nodes()));

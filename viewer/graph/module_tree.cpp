@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/graph/module_tree.h>
 
 #include <tapedeck/viewer/plan/same_step.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <limits>
@@ -18,8 +19,6 @@ constexpr int kMostInputs = 6;     // beside each other in the root; more are a 
 constexpr int kMostJoined = 4;     // nodes of a lane in an item that others may still join
 constexpr int kMostInCellRow = 2;  // nodes of a lane side by side
 constexpr int kInputsGroup = -1;   // the number of the group of inputs
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // The place of an item among those of its module: a level, and steps behind this level.
 using Level = std::int64_t;

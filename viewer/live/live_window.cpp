@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kTickMs = 100, kTicksOfList = 10, kTicksOfModules = 5;
 
-QString text_of(const std::string& text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+QString qt_text(const std::string& text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
 
 // Names of programs, modules and files come from outside, so they are no HTML.
 QLabel* plain_label(QWidget* parent) {
@@ -193,7 +193,7 @@ void LiveWindow::watch(const std::string& folder) {
   shown_captures_ = 0;
   has_steps_ = capturing_ = false;
   make_view();
-  setWindowTitle(text_of(source_->info().name) + QStringLiteral(" - Tapedeck"));
+  setWindowTitle(qt_text(source_->info().name) + QStringLiteral(" - Tapedeck"));
   pages_->setCurrentWidget(view_);
   follow(true);
   update();
@@ -247,7 +247,7 @@ void LiveWindow::finish() {
 void LiveWindow::update_status(const LiveTape& tape, LiveState state, const std::string& damage) {
   std::string text = live_summary(source_->info(), tape, state);
   if (!damage.empty()) text += "\nNothing more is read: " + damage;
-  status_->setText(text_of(text));
+  status_->setText(qt_text(text));
   has_steps_ = tape.has_steps();
   capture_->setEnabled(state == LiveState::running);
   if (state != LiveState::running) capturing_ = false;
@@ -267,9 +267,9 @@ void LiveWindow::update_modules(const std::vector<LiveModule>& modules) {
   for (std::size_t i = 0; i < n; ++i) {
     QTreeWidgetItem* item = modules_->topLevelItem(static_cast<int>(i));
     if (item == nullptr) modules_->addTopLevelItem(item = new QTreeWidgetItem);
-    item->setText(0, modules[i].name.empty() ? QStringLiteral("(outside of modules)") : text_of(modules[i].name));
-    item->setText(1, text_of(grouped(modules[i].calls)));
-    item->setText(2, text_of(human_bytes(modules[i].bytes)));
+    item->setText(0, modules[i].name.empty() ? QStringLiteral("(outside of modules)") : qt_text(modules[i].name));
+    item->setText(1, qt_text(grouped(modules[i].calls)));
+    item->setText(2, qt_text(human_bytes(modules[i].bytes)));
     item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
     item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
   }
@@ -278,9 +278,9 @@ void LiveWindow::update_modules(const std::vector<LiveModule>& modules) {
 void LiveWindow::update_captures(const std::vector<LiveCapture>& captures) {
   for (; shown_captures_ < captures.size(); ++shown_captures_) {
     const LiveCapture& capture = captures[shown_captures_];
-    auto* item = new QListWidgetItem(text_of(capture.file.empty() ? capture.message : capture.file + " · " + capture.message),
+    auto* item = new QListWidgetItem(qt_text(capture.file.empty() ? capture.message : capture.file + " · " + capture.message),
                                      captures_);
-    item->setData(Qt::UserRole, text_of(capture.file));
+    item->setData(Qt::UserRole, qt_text(capture.file));
     if (capture.file.empty()) item->setFlags(Qt::ItemIsEnabled);
     captures_->scrollToBottom();
   }
@@ -292,10 +292,10 @@ void LiveWindow::update_programs() {
   for (const live::RunningProgram& p : live::running_programs(setup_.base)) {
     auto* item = new QTreeWidgetItem(
         programs_,
-        {text_of(p.info.name), QString::number(p.info.process),
-         QDateTime::fromSecsSinceEpoch(p.info.started).toString(QStringLiteral("yyyy-MM-dd hh:mm:ss")), text_of(grouped(p.ops)),
-         text_of(human_bytes(p.live_bytes)), p.alive ? QStringLiteral("running") : QStringLiteral("ended")});
-    item->setData(0, Qt::UserRole, text_of(p.folder));
+        {qt_text(p.info.name), QString::number(p.info.process),
+         QDateTime::fromSecsSinceEpoch(p.info.started).toString(QStringLiteral("yyyy-MM-dd hh:mm:ss")), qt_text(grouped(p.ops)),
+         qt_text(human_bytes(p.live_bytes)), p.alive ? QStringLiteral("running") : QStringLiteral("ended")});
+    item->setData(0, Qt::UserRole, qt_text(p.folder));
     if (item->data(0, Qt::UserRole).toString() == chosen) programs_->setCurrentItem(item);
   }
   const bool any = programs_->topLevelItemCount() > 0;

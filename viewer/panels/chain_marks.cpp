@@ -1,3 +1,4 @@
+#include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/panels/chain_marks.h>
 
 #include <algorithm>
@@ -9,25 +10,23 @@ namespace {
 
 constexpr std::size_t kMostMarks = 500;  // of one chain; more of them could not be told apart
 
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
-
 // A dashed outline, so that it differs from that of the selection and of its clones.
 void dashed(const ImVec2& low, const ImVec2& high, Colour colour) {
   constexpr float kDash = 5, kGap = 4;
   for (float x = low.x; x < high.x; x += kDash + kGap)
     for (const float y : {low.y, high.y - 1})
-      list()->AddRectFilled(ImVec2(x, y), ImVec2(std::min(x + kDash, high.x), y + 1), to_imgui(colour));
+      shapes()->AddRectFilled(ImVec2(x, y), ImVec2(std::min(x + kDash, high.x), y + 1), to_imgui(colour));
   for (float y = low.y; y < high.y; y += kDash + kGap)
     for (const float x : {low.x, high.x - 1})
-      list()->AddRectFilled(ImVec2(x, y), ImVec2(x + 1, std::min(y + kDash, high.y)), to_imgui(colour));
+      shapes()->AddRectFilled(ImVec2(x, y), ImVec2(x + 1, std::min(y + kDash, high.y)), to_imgui(colour));
 }
 
 // An arrow that points to the later value.
 void takeover(float x, float y) {
   const ImVec2 tip(x + 5, y), top(x - 4, y - 5), bottom(x - 4, y + 5);
-  list()->AddTriangleFilled(ImVec2(tip.x + 2, tip.y), ImVec2(top.x - 1, top.y - 3), ImVec2(bottom.x - 1, bottom.y + 3),
-                            to_imgui(colours::kOutline));
-  list()->AddTriangleFilled(tip, top, bottom, to_imgui(colours::kSelect));
+  shapes()->AddTriangleFilled(ImVec2(tip.x + 2, tip.y), ImVec2(top.x - 1, top.y - 3), ImVec2(bottom.x - 1, bottom.y + 3),
+                              to_imgui(colours::kOutline));
+  shapes()->AddTriangleFilled(tip, top, bottom, to_imgui(colours::kSelect));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <tapedeck/viewer/panels/code_view.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/words/colours.h>
 #include <tapedeck/viewer/words/format.h>
 
@@ -26,9 +27,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-QColor qt(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
-
-Colour colour_of(WordKind kind) {
+Colour colour_of_word(WordKind kind) {
   switch (kind) {
     case WordKind::value:
       return colours::kLink;
@@ -242,7 +241,7 @@ void CodeView::paint_row(QPainter& painter, std::int32_t number, int y) const {
       painter.setPen(qt(piece.bytes == selected_ ? colours::kSelect : colours::kHover));
       painter.drawRect(box.adjusted(-1, 0, 0, -1));
     }
-    painter.setPen(qt(colour_of(piece.kind)));
+    painter.setPen(qt(colour_of_word(piece.kind)));
     painter.drawText(QPointF(piece.x, y + 1 + QFontMetricsF(painter.font()).ascent()), piece.text);
   }
   if (std::binary_search(matches_.begin(), matches_.end(), number)) {

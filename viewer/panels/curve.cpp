@@ -11,6 +11,7 @@
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/drawing/imgui_host.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,8 +21,6 @@ namespace tapedeck::viewer {
 namespace {
 
 constexpr float kHighEnoughForLegend = 300;
-
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
 // The highest node of a column of pixels, so that a peak never falls between pixels.
 NodeId highest(const Plot& plot, const PlanModel& model, int column) {
@@ -38,7 +37,7 @@ void draw_node(const Plot& plot, const PlanColours& colours, NodeId n, float x0,
     const float y1 = std::round(plot.y_of(static_cast<double>(below))),
                 y0 = std::round(plot.y_of(static_cast<double>(below + bytes)));
     if (y1 > y0)
-      list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, colours.colour(layer), 0.85)));
+      shapes()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, colours.colour(layer), 0.85)));
     below += bytes;
   }
 }
@@ -49,8 +48,8 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   const std::int64_t bytes = model.curve()[n];
   const float x = plot.x_of(n + 0.5), y = plot.y_of(static_cast<double>(bytes));
   if (x < plot.x0 || x > plot.x1) return;
-  list()->AddCircleFilled(ImVec2(x, y), 5, to_imgui(colours::kOutline));
-  list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
+  shapes()->AddCircleFilled(ImVec2(x, y), 5, to_imgui(colours::kOutline));
+  shapes()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
   const std::string text = "most live: " + unit_of(model.plan()).text(bytes) + " at " + node_title(model.graph(), n);
   const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;
   draw_plate(plot, left ? x - 10 : x + 10, y + 24, left, colours::kPeak, text);  // below the label of the line above
@@ -73,14 +72,15 @@ void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colo
     const float y = std::round(plot.y_of(static_cast<double>(*std::max_element(bytes.begin() + a, bytes.begin() + b))));
     const float top = before < 0 ? y : std::min(before, y), bottom = before < 0 ? y : std::max(before, y);
     if (bottom >= plot.y0 && top < plot.y1)
-      list()->AddRectFilled(ImVec2(x, std::max(top, plot.y0)), ImVec2(x + 1, std::min(bottom + 1, plot.y1)), to_imgui(colour));
+      shapes()->AddRectFilled(ImVec2(x, std::max(top, plot.y0)), ImVec2(x + 1, std::min(bottom + 1, plot.y1)),
+                              to_imgui(colour));
     before = y;
   }
 }
 
 void draw_curve(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection) {
   if (model.nodes() == 0) return;
-  list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
+  shapes()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
   const int columns = static_cast<int>(plot.width());
   const double end_of_step = plot.axis ? plot.axis->at(model.nodes()) : model.nodes();
   const auto is_past_the_end = [&](int column) { return plot.across_at(plot.x0 + static_cast<float>(column)) >= end_of_step; };
@@ -95,25 +95,25 @@ void draw_curve(const Plot& plot, const PlanModel& model, const PlanColours& col
     const float x0 = plot.x0 + static_cast<float>(c), x1 = plot.x0 + static_cast<float>(end);
     draw_node(plot, colours, n, x0, x1);
     const float top = std::round(plot.y_of(static_cast<double>(model.curve()[n])));
-    list()->AddRectFilled(ImVec2(x0, top - 1), ImVec2(x1, top + 1), to_imgui(colours::kText));
+    shapes()->AddRectFilled(ImVec2(x0, top - 1), ImVec2(x1, top + 1), to_imgui(colours::kText));
     if (previous_top >= 0 && previous_top != top)
-      list()->AddRectFilled(ImVec2(x0, std::min(top, previous_top) - 1), ImVec2(x0 + 1, std::max(top, previous_top) + 1),
-                            to_imgui(colours::kText, 150));
+      shapes()->AddRectFilled(ImVec2(x0, std::min(top, previous_top) - 1), ImVec2(x0 + 1, std::max(top, previous_top) + 1),
+                              to_imgui(colours::kText, 150));
     previous_top = top;
     c = end;
   }
   // Of the groups, each has its share of the external bytes, so these do not lie at the bottom.
   if (colours.by() == ColourBy::role) {
     const float base = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
-    list()->AddRectFilled(ImVec2(plot.x0, base), ImVec2(plot.x_of(model.nodes()), base + 1), to_imgui(colours::kText, 170));
+    shapes()->AddRectFilled(ImVec2(plot.x0, base), ImVec2(plot.x_of(model.nodes()), base + 1), to_imgui(colours::kText, 170));
   }
   if (selection.node != kNone) {
     const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
-    list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 70));
+    shapes()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 70));
   }
   for (const PlanRect& r : model.rects_of(selection.hovered))
-    list()->AddRect(ImVec2(plot.x_of(r.begin), plot.y0 + 1), ImVec2(plot.x_of(r.end), plot.y1), to_imgui(colours::kHover));
-  list()->PopClipRect();
+    shapes()->AddRect(ImVec2(plot.x_of(r.begin), plot.y0 + 1), ImVec2(plot.x_of(r.end), plot.y1), to_imgui(colours::kHover));
+  shapes()->PopClipRect();
 }
 
 void CurvePanel::draw(float width, float height) {

@@ -27,16 +27,14 @@ namespace {
 
 constexpr std::size_t kLinesAtOnce = 24;  // of the list of what is alive; a document lays out so many in about 2 ms
 
-std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
-
 // The key explains itself: its tooltip is its sentence of the glossary.
-std::string row(const std::string& key, const std::string& html) {
+std::string details_row(const std::string& key, const std::string& html) {
   return "<tr><td style='color:" + html_colour(colours::kFaint) + "; padding-right:12px'><span title='" +
-         escaped(explain_term(key)) + "'>" + key + "</span></td><td>" + html + "</td></tr>";
+         escaped_html(explain_term(key)) + "'>" + key + "</span></td><td>" + html + "</td></tr>";
 }
 
 std::string link(const std::string& to, const std::string& text) {
-  return "<a style='color:" + html_colour(colours::kLink) + "; text-decoration:none' href='" + to + "'>" + escaped(text) +
+  return "<a style='color:" + html_colour(colours::kLink) + "; text-decoration:none' href='" + to + "'>" + escaped_html(text) +
          "</a>";
 }
 
@@ -63,7 +61,7 @@ std::string swatch(RoleClass role) {
 std::string runs_html(const PlanModel& model, const ValueFacts& facts, ValueId shown) {
   return joined(facts.copies, [&](ValueId copy) {
     const std::string title = node_title(model.graph(), model.graph().values[copy].node);
-    return copy == shown ? escaped(title) + " (this one)" : link("value:" + std::to_string(copy), title);
+    return copy == shown ? escaped_html(title) + " (this one)" : link("value:" + std::to_string(copy), title);
   });
 }
 
@@ -77,24 +75,26 @@ std::string chain_html(const PlanModel& model, ValueId v) {
   const std::size_t end = std::min(chain.size(), first + kMost);
   std::string lines = first > 0 ? std::to_string(first) + " before<br>" : "";
   for (std::size_t i = first; i < end; ++i) {
-    const std::string name = model.name_of(chain[i].value), rest = escaped(chain[i].sentence.substr(name.size()));
-    const std::string self = chain[i].value == v ? "<b>" + escaped(name) + "</b>" : value_link(model, chain[i].value);
+    const std::string name = model.name_of(chain[i].value), rest = escaped_html(chain[i].sentence.substr(name.size()));
+    const std::string self = chain[i].value == v ? "<b>" + escaped_html(name) + "</b>" : value_link(model, chain[i].value);
     lines += (i == first ? "" : "<br>") + self + rest;
   }
   if (end < chain.size()) lines += "<br>" + std::to_string(chain.size() - end) + " after";
-  return chain.empty() ? "" : row("shares bytes", lines);
+  return chain.empty() ? "" : details_row("shares bytes", lines);
 }
 
 std::string value_html(const PlanModel& model, ValueId v) {
   const Plan& plan = model.plan();
   const ValueFacts facts = explain_value(model, v);
-  std::string html = "<h3>" + escaped(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
-  html += row("type", escaped(facts.type)) + row("bytes", exact_bytes(facts.bytes)) + row("role", swatch(facts.role));
-  html += row("place", escaped(facts.place)) + row("lifetime", facts.lifetime) + row("reason", escaped(facts.reason));
-  html += row("decision", escaped(facts.decision));
+  std::string html = "<h3>" + escaped_html(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
+  html += details_row("type", escaped_html(facts.type)) + details_row("bytes", exact_bytes(facts.bytes)) +
+          details_row("role", swatch(facts.role));
+  html += details_row("place", escaped_html(facts.place)) + details_row("lifetime", facts.lifetime) +
+          details_row("reason", escaped_html(facts.reason));
+  html += details_row("decision", escaped_html(facts.decision));
   html += chain_html(model, v);
-  html += row("readers", joined(facts.readers, [&](NodeId n) { return node_link(plan.graph, n); }));
-  if (facts.copies.size() > 1) html += row("runs", runs_html(model, facts, v));
+  html += details_row("readers", joined(facts.readers, [&](NodeId n) { return node_link(plan.graph, n); }));
+  if (facts.copies.size() > 1) html += details_row("runs", runs_html(model, facts, v));
   return html + "</table>";
 }
 
@@ -103,8 +103,8 @@ std::string measured_row(const Session& session, NodeId n) {
   if (us.empty() || std::isnan(us[static_cast<std::size_t>(n)])) return "";
   const double measured = us[static_cast<std::size_t>(n)], planned = session.model()->values().node_us(n);
   const bool is_own = session.measurements().of_plan(*session.model()) != nullptr;
-  return row("measured", human_us(measured) + ", " + deviation_text(measured, planned) + " from the cost model" +
-                             (is_own ? "" : "; measured in another plan"));
+  return details_row("measured", human_us(measured) + ", " + deviation_text(measured, planned) + " from the cost model" +
+                                     (is_own ? "" : "; measured in another plan"));
 }
 
 std::string measured_rows(const Session& session) {
@@ -118,8 +118,8 @@ std::string measured_rows(const Session& session) {
                            human_us(run->step.most_us) + "), " + grouped(run->step.runs) + " runs, " + grouped(run->threads) +
                            (run->threads == 1 ? " thread" : " threads") + ", " +
                            deviation_text(run->step.median_us, plan.cost_us) + " from the cost model";
-  return row("measured peak", bytes(run->observed_peak_bytes, plan.peak_bytes)) +
-         row("measured live", bytes(run->most_live, plan.lower_bound_bytes)) + row("measured step", step);
+  return details_row("measured peak", bytes(run->observed_peak_bytes, plan.peak_bytes)) +
+         details_row("measured live", bytes(run->most_live, plan.lower_bound_bytes)) + details_row("measured step", step);
 }
 
 std::string node_html(const Session& session, NodeId n) {
@@ -128,34 +128,34 @@ std::string node_html(const Session& session, NodeId n) {
   const Graph& graph = plan.graph;
   const Node& node = graph.nodes[n];
   const Origin& origin = node.origin;
-  std::string html = "<h3>" + escaped(node_title(graph, n)) + "</h3><table cellspacing=0 cellpadding=2>";
-  html += row("doc", escaped(node.op->doc));
-  html += row("text", "<code>" + escaped(node_line(model, n)) + "</code>");
-  html += row("reads", joined(graph.inputs(node), [&](ValueId v) { return value_link(model, v); }));
+  std::string html = "<h3>" + escaped_html(node_title(graph, n)) + "</h3><table cellspacing=0 cellpadding=2>";
+  html += details_row("doc", escaped_html(node.op->doc));
+  html += details_row("text", "<code>" + escaped_html(node_line(model, n)) + "</code>");
+  html += details_row("reads", joined(graph.inputs(node), [&](ValueId v) { return value_link(model, v); }));
   std::vector<ValueId> outputs;
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) outputs.push_back(v);
-  html += row("makes", joined(outputs, [&](ValueId v) { return value_link(model, v); }));
-  html += row("time", human_us(model.values().node_us(n)) + " by the cost model (" + escaped(plan.costs) + ")");
+  html += details_row("makes", joined(outputs, [&](ValueId v) { return value_link(model, v); }));
+  html += details_row("time", human_us(model.values().node_us(n)) + " by the cost model (" + escaped_html(plan.costs) + ")");
   html += measured_row(session, n);
-  html += row("phase", phase_name(origin.phase) + std::string(origin.clone ? ", recomputed" : ""));
-  if (origin.clone) html += row("repeats", "%" + escaped(origin.of.str()));
-  if (!origin.twin.empty()) html += row("gradient of", "%" + escaped(origin.twin.str()));
-  if (!origin.path.empty()) html += row("module", escaped(origin.path.str()));
-  if (origin.region != kNone) html += row("region", std::to_string(origin.region));
-  if (!origin.site.empty()) html += row("call site", escaped(origin.site.str()));
+  html += details_row("phase", phase_name(origin.phase) + std::string(origin.clone ? ", recomputed" : ""));
+  if (origin.clone) html += details_row("repeats", "%" + escaped_html(origin.of.str()));
+  if (!origin.twin.empty()) html += details_row("gradient of", "%" + escaped_html(origin.twin.str()));
+  if (!origin.path.empty()) html += details_row("module", escaped_html(origin.path.str()));
+  if (origin.region != kNone) html += details_row("region", std::to_string(origin.region));
+  if (!origin.site.empty()) html += details_row("call site", escaped_html(origin.site.str()));
   const Scratch scratch = static_cast<std::size_t>(n) < plan.workspace.size() ? plan.workspace[n] : Scratch{};
-  if (scratch.bytes > 0) html += row("workspace", exact_bytes(scratch.bytes) + ", offset " + grouped(scratch.offset));
+  if (scratch.bytes > 0) html += details_row("workspace", exact_bytes(scratch.bytes) + ", offset " + grouped(scratch.offset));
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
     if (std::binary_search(plan.segments[s].nodes.begin(), plan.segments[s].nodes.end(), n))
-      html += row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
-                                 human_us(plan.segments[s].cost_us));
+      html += details_row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
+                                         human_us(plan.segments[s].cost_us));
   return html + "</table>";
 }
 
 // A value that is alive at the peak, with the advice of the library, which holds its numbers.
 std::string advice_html(const PlanModel& model, const PeakTenant& tenant) {
-  const std::string what = tenant.value == kNone ? escaped(tenant.name) : value_link(model, tenant.value);
-  return "<li>" + what + ", " + human_bytes(tenant.bytes) + ": " + escaped(grouped_numbers(tenant.advice)) + "</li>";
+  const std::string what = tenant.value == kNone ? escaped_html(tenant.name) : value_link(model, tenant.value);
+  return "<li>" + what + ", " + human_bytes(tenant.bytes) + ": " + escaped_html(grouped_numbers(tenant.advice)) + "</li>";
 }
 
 // Nodes that reach the lower bound by themselves, and why the peak is higher than that.
@@ -166,7 +166,7 @@ std::string bounds_html(const PlanModel& model, const PeakExplanation& e) {
       html += "<li>" + node_link(model.graph(), b.node) + " alone needs " + exact_bytes(b.own_bytes) +
               ": no order and no recomputation of other nodes gets below</li>";
   return html + "<li>peak " + exact_bytes(e.peak_bytes) + " = lower bound + " + exact_bytes(e.gap_bytes) +
-         " by placement: " + escaped(grouped_numbers(e.gap_reason)) + "</li>";
+         " by placement: " + escaped_html(grouped_numbers(e.gap_reason)) + "</li>";
 }
 
 // Lines of the list of what is alive: no table, because a document lays out lines faster than rows.
@@ -182,30 +182,30 @@ std::string alive_lines(const PlanModel& model, std::span<const PlanRect> rects)
 std::string alive_html(const PlanModel& model, NodeId n, std::span<const PlanRect> alive) {
   std::int64_t total = 0;
   for (const PlanRect& rect : alive) total += rect.bytes;
-  return "<h4><span title='" + escaped(explain_term("alive")) + "'>Alive at the peak</span>, " + node_link(model.graph(), n) +
-         "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " + exact_bytes(total) + "</b><br>" +
-         alive_lines(model, alive.first(std::min(alive.size(), kLinesAtOnce))) + "</p>";
+  return "<h4><span title='" + escaped_html(explain_term("alive")) + "'>Alive at the peak</span>, " +
+         node_link(model.graph(), n) + "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " +
+         exact_bytes(total) + "</b><br>" + alive_lines(model, alive.first(std::min(alive.size(), kLinesAtOnce))) + "</p>";
 }
 
 std::string plan_html(const Session& session) {
   const Plan& plan = session.model()->plan();
-  std::string html = "<h3>" + escaped(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
-  html += row("peak", exact_bytes(plan.peak_bytes)) + row("external", exact_bytes(plan.external_bytes)) +
-          row("arena", exact_bytes(plan.arena_bytes));
-  html += row("lower bound", exact_bytes(plan.lower_bound_bytes)) +
-          row("floor", plan.floor_bytes > 0 ? exact_bytes(plan.floor_bytes) : "not known yet");
-  html += row("keep-all peak", exact_bytes(plan.keep_all_peak_bytes));
-  html += row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
-  html += row("strategy", escaped(plan.strategy)) + row("passes", level_name(plan.level)) + row("nodes", grouped(plan.nodes)) +
-          row("recomputed", grouped(plan.recomputed_nodes));
-  html += row("cost", human_us(plan.cost_us) + " by the cost model, " + percent(plan.recompute_cost_ratio()) +
-                          " of keeping everything");
-  html += row("costs", escaped(plan.costs)) + row("order", escaped(plan.order)) +
-          row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
+  std::string html = "<h3>" + escaped_html(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
+  html += details_row("peak", exact_bytes(plan.peak_bytes)) + details_row("external", exact_bytes(plan.external_bytes)) +
+          details_row("arena", exact_bytes(plan.arena_bytes));
+  html += details_row("lower bound", exact_bytes(plan.lower_bound_bytes)) +
+          details_row("floor", plan.floor_bytes > 0 ? exact_bytes(plan.floor_bytes) : "not known yet");
+  html += details_row("keep-all peak", exact_bytes(plan.keep_all_peak_bytes));
+  html += details_row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
+  html += details_row("strategy", escaped_html(plan.strategy)) + details_row("passes", level_name(plan.level)) +
+          details_row("nodes", grouped(plan.nodes)) + details_row("recomputed", grouped(plan.recomputed_nodes));
+  html += details_row("cost", human_us(plan.cost_us) + " by the cost model, " + percent(plan.recompute_cost_ratio()) +
+                                  " of keeping everything");
+  html += details_row("costs", escaped_html(plan.costs)) + details_row("order", escaped_html(plan.order)) +
+          details_row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
   html += measured_rows(session);
   if (!plan.feasible)
-    html += row("infeasible", "<span style='color:" + html_colour(colours::kProblem) + "'>" +
-                                  escaped(grouped_numbers(plan.infeasible_reason)) + "</span>");
+    html += details_row("infeasible", "<span style='color:" + html_colour(colours::kProblem) + "'>" +
+                                          escaped_html(grouped_numbers(plan.infeasible_reason)) + "</span>");
   html += "</table>";
   return html;
 }
@@ -311,9 +311,10 @@ bool DetailsPanel::settled() const { return !shows_peak() || help_.model == sess
 std::string DetailsPanel::help_html() const {
   constexpr std::size_t kMost = 24;
   const PlanModel& model = *session_.model();
-  const std::string title = "<h4><span title='" + escaped(explain_term("lowers")) + "'>What would lower the peak</span></h4>";
+  const std::string title =
+      "<h4><span title='" + escaped_html(explain_term("lowers")) + "'>What would lower the peak</span></h4>";
   if (!settled()) return title + "<p>…</p>";
-  if (!help_.error.empty()) return title + "<p>" + escaped(help_.error) + "</p>";
+  if (!help_.error.empty()) return title + "<p>" + escaped_html(help_.error) + "</p>";
   const PeakExplanation& e = help_.explanation;
   const std::vector<std::size_t> order = by_help(e);
   std::string lowers, others;

@@ -1,6 +1,7 @@
 #include <tapedeck/viewer/panels/filter_field.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/words/colours.h>
 
 #include <QtCore/QCoreApplication>
@@ -15,8 +16,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-QColor qt(Colour c) { return QColor(c.r, c.g, c.b); }
 
 // How to write a filter, with the columns of this table.
 std::string help_of(const TableLayout& layout) {

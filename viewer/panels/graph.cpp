@@ -7,6 +7,7 @@
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +18,6 @@ namespace tapedeck::viewer {
 namespace {
 
 constexpr double kKeyZoom = 1.25, kKeyPan = 0.1, kRevealScale = 0.9;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::string count_of(std::int64_t n, const char* one) { return grouped(n) + " " + one + (n == 1 ? "" : "s"); }
 

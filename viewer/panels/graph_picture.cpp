@@ -1,8 +1,10 @@
 #include <tapedeck/viewer/panels/graph_picture.h>
 
+#include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/graph/graph_edges.h>
 #include <tapedeck/viewer/panels/graph_routes.h>
 #include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,9 +18,6 @@ constexpr float kTextHeight = 13;  // a lower box has no text
 constexpr float kSign = 11;        // the square with + or -
 constexpr std::size_t kMostEdges = 3000, kMostMarkedEdges = 200;
 constexpr double kGroundShare = 0.13, kFrameShare = 0.2, kModuleShare = 0.62;  // of the colour of a phase
-
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 ImVec2 low(const CanvasBox& b) { return ImVec2(b.x0, b.y0); }
 ImVec2 high(const CanvasBox& b) { return ImVec2(b.x1, b.y1); }
@@ -39,21 +38,21 @@ std::string numbers_of(const ModuleTree& tree, const LaneSums& sums) {
 
 void draw_sign(float x, float y, bool open, Colour colour) {
   const float middle_x = x + std::floor(kSign / 2), middle_y = y + std::floor(kSign / 2);
-  list()->AddRect(ImVec2(x, y), ImVec2(x + kSign, y + kSign), to_imgui(colour));
-  list()->AddRectFilled(ImVec2(x + 3, middle_y), ImVec2(x + kSign - 3, middle_y + 1), to_imgui(colour));
-  if (!open) list()->AddRectFilled(ImVec2(middle_x, y + 3), ImVec2(middle_x + 1, y + kSign - 3), to_imgui(colour));
+  shapes()->AddRect(ImVec2(x, y), ImVec2(x + kSign, y + kSign), to_imgui(colour));
+  shapes()->AddRectFilled(ImVec2(x + 3, middle_y), ImVec2(x + kSign - 3, middle_y + 1), to_imgui(colour));
+  if (!open) shapes()->AddRectFilled(ImVec2(middle_x, y + 3), ImVec2(middle_x + 1, y + kSign - 3), to_imgui(colour));
 }
 
-void draw_line(const ImVec2* points, std::size_t count, Colour colour, float thickness) {
-  list()->AddPolyline(points, static_cast<int>(count), to_imgui(colour), 0, thickness);
+void draw_polyline(const ImVec2* points, std::size_t count, Colour colour, float thickness) {
+  shapes()->AddPolyline(points, static_cast<int>(count), to_imgui(colour), 0, thickness);
 }
 
 void draw_arrow(const ImVec2& from, const ImVec2& to, Colour colour, float size) {
   const float dx = to.x - from.x, dy = to.y - from.y, length = std::sqrt(dx * dx + dy * dy);
   if (length < 0.1f) return;
   const float ux = dx / length * size, uy = dy / length * size;
-  list()->AddTriangleFilled(to, ImVec2(to.x - ux - uy * 0.5f, to.y - uy + ux * 0.5f),
-                            ImVec2(to.x - ux + uy * 0.5f, to.y - uy - ux * 0.5f), to_imgui(colour));
+  shapes()->AddTriangleFilled(to, ImVec2(to.x - ux - uy * 0.5f, to.y - uy + ux * 0.5f),
+                              ImVec2(to.x - ux + uy * 0.5f, to.y - uy - ux * 0.5f), to_imgui(colour));
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ void GraphPicture::draw(const GraphScene& scene, const GraphView& view, const st
                         const GraphMarks& marks) {
   view_ = view;
   walk(scene);
-  list()->PushClipRect(low(view.plot()), high(view.plot()), true);
+  shapes()->PushClipRect(low(view.plot()), high(view.plot()), true);
   draw_lanes(scene);
   for (const Shown& shown : shown_)
     if (shown.is_frame) draw_frame(scene, shown);
@@ -119,7 +118,7 @@ void GraphPicture::draw(const GraphScene& scene, const GraphView& view, const st
     if (shown.is_frame) draw_title(scene, shown);
   draw_marked_edges(scene, marks);
   draw_marks(scene, marks);
-  list()->PopClipRect();
+  shapes()->PopClipRect();
 }
 
 // The grounds of the lanes, over the whole height of the picture, with their names.
@@ -130,8 +129,8 @@ void GraphPicture::draw_lanes(const GraphScene& scene) const {
     if (lane.width == 0) continue;
     const CanvasBox box = place(lane);
     const Colour colour = lane_colour(static_cast<Lane>(l));
-    list()->AddRectFilled(ImVec2(box.x0, plot.y0), ImVec2(box.x1, plot.y1),
-                          to_imgui(mixed(colours::kPlot, colour, kGroundShare)));
+    shapes()->AddRectFilled(ImVec2(box.x0, plot.y0), ImVec2(box.x1, plot.y1),
+                            to_imgui(mixed(colours::kPlot, colour, kGroundShare)));
   }
 }
 
@@ -139,9 +138,9 @@ void GraphPicture::draw_frame(const GraphScene& scene, const Shown& shown) const
   const GraphBox& box = scene.layout.boxes[at(shown.box)];
   const int depth = scene.tree->module(box.module).depth;
   const Colour colour = lane_colour(box.lane);
-  list()->AddRectFilled(low(shown.at), high(shown.at),
-                        to_imgui(mixed(colours::kPlot, colour, std::min(kGroundShare + depth * 0.07, 0.4))), 4);
-  list()->AddRect(low(shown.at), high(shown.at), to_imgui(mixed(colours::kPlot, colour, 0.9)), 4);
+  shapes()->AddRectFilled(low(shown.at), high(shown.at),
+                          to_imgui(mixed(colours::kPlot, colour, std::min(kGroundShare + depth * 0.07, 0.4))), 4);
+  shapes()->AddRect(low(shown.at), high(shown.at), to_imgui(mixed(colours::kPlot, colour, 0.9)), 4);
 }
 
 // In the strip above the content, or over the content where the strip is too low and no frame inside has a title.
@@ -156,13 +155,13 @@ void GraphPicture::draw_title(const GraphScene& scene, const Shown& shown) const
   if (strip < kTextHeight) {
     if (shown.at.height() > 160) return;  // its inner frames are large enough for titles of their own
     const float wide = std::min(text_width(TextSize::small, module.label) + 8, width - 4);
-    list()->AddRectFilled(ImVec2(x + 2, y + 2), ImVec2(x + 2 + wide, y + 17), to_imgui(colours::kPlot, 200));
+    shapes()->AddRectFilled(ImVec2(x + 2, y + 2), ImVec2(x + 2 + wide, y + 17), to_imgui(colours::kPlot, 200));
     draw_text_cut(TextSize::small, x + 6, y + 3, wide - 6, colours::kText, module.label);
     return;
   }
   if (y > shown.at.y0)
-    list()->AddRectFilled(ImVec2(x + 1, y), ImVec2(x + width - 1, y + strip),
-                          to_imgui(mixed(colours::kPlot, lane_colour(box.lane), kFrameShare + 0.1)));
+    shapes()->AddRectFilled(ImVec2(x + 1, y), ImVec2(x + width - 1, y + strip),
+                            to_imgui(mixed(colours::kPlot, lane_colour(box.lane), kFrameShare + 0.1)));
   const float middle = y + std::floor(strip / 2);
   draw_sign(x + 6, middle - 5, true, colours::kFaint);
   const float name = text_width(TextSize::body, module.label);
@@ -179,10 +178,10 @@ void GraphPicture::draw_module(const GraphScene& scene, const Shown& shown) cons
   const Colour colour = lane_colour(box.lane), ground = mixed(colours::kPlot, colour, kModuleShare);
   const CanvasBox& r = shown.at;
   const float rounding = r.height() > 20 ? 4 : 0;
-  list()->AddRectFilled(low(r), high(r), to_imgui(ground), rounding);
+  shapes()->AddRectFilled(low(r), high(r), to_imgui(ground), rounding);
   if (box.lane == Lane::recomputed) draw_hatch(low(r), high(r), colour);
   if (r.height() < 6) return;
-  list()->AddRect(low(r), high(r), to_imgui(mixed(colour, colours::kText, 0.25)), rounding);
+  shapes()->AddRect(low(r), high(r), to_imgui(mixed(colour, colours::kText, 0.25)), rounding);
   if (r.height() < kTextHeight || r.width() < 24) return;
   const Colour text = text_on(ground);
   const bool two_lines = r.height() >= 30, has_sign = r.width() >= 70;
@@ -191,22 +190,22 @@ void GraphPicture::draw_module(const GraphScene& scene, const Shown& shown) cons
   if (has_sign) draw_sign(r.x0 + 7, std::round(y + 3), false, mixed(ground, text, 0.8));
   if (box.lane == Lane::recomputed) {
     const float wide = std::min(text_width(two_lines ? TextSize::body : TextSize::small, module.label), width);
-    list()->AddRectFilled(ImVec2(left - 2, y + 1), ImVec2(left + wide + 2, y + 15), to_imgui(ground));
+    shapes()->AddRectFilled(ImVec2(left - 2, y + 1), ImVec2(left + wide + 2, y + 15), to_imgui(ground));
   }
   draw_text_cut(two_lines ? TextSize::body : TextSize::small, left, y, width, text, module.label);
   if (!two_lines) return;
   const std::string numbers = numbers_of(*scene.tree, sums);
   const float under = std::min(text_width(TextSize::small, numbers), r.width() - 12);
   if (box.lane == Lane::recomputed)
-    list()->AddRectFilled(ImVec2(r.x0 + 5, y + 17), ImVec2(r.x0 + 9 + under, y + 30), to_imgui(ground));
+    shapes()->AddRectFilled(ImVec2(r.x0 + 5, y + 17), ImVec2(r.x0 + 9 + under, y + 30), to_imgui(ground));
   draw_text_cut(TextSize::small, r.x0 + 7, y + 17, r.width() - 12, mixed(ground, text, 0.85), numbers);
   // The bar of time.
   if (scene.longest_us <= 0 || r.height() < 37) return;
   const float full = r.width() - 14, share = static_cast<float>(sums.us / scene.longest_us);
   const ImVec2 bar(r.x0 + 7, r.y1 - 5);
-  list()->AddRectFilled(bar, ImVec2(bar.x + full, bar.y + 3), to_imgui(mixed(ground, colours::kPlot, 0.45)));
-  list()->AddRectFilled(bar, ImVec2(bar.x + std::round(full * std::clamp(share, 0.0f, 1.0f)), bar.y + 3),
-                        to_imgui(mixed(ground, text, 0.75)));
+  shapes()->AddRectFilled(bar, ImVec2(bar.x + full, bar.y + 3), to_imgui(mixed(ground, colours::kPlot, 0.45)));
+  shapes()->AddRectFilled(bar, ImVec2(bar.x + std::round(full * std::clamp(share, 0.0f, 1.0f)), bar.y + 3),
+                          to_imgui(mixed(ground, text, 0.75)));
 }
 
 void GraphPicture::draw_leaf(const GraphScene& scene, const Shown& shown, const std::vector<Colour>& colours) const {
@@ -216,10 +215,10 @@ void GraphPicture::draw_leaf(const GraphScene& scene, const Shown& shown, const 
                         : at(box.node) < colours.size() ? colours[at(box.node)]
                                                         : colours::kButton;
   const float rounding = box.input != kNone && r.height() > 12 ? r.height() / 2 : r.height() > 16 ? 3.0f : 0.0f;
-  list()->AddRectFilled(low(r), high(r), to_imgui(colour), rounding);
+  shapes()->AddRectFilled(low(r), high(r), to_imgui(colour), rounding);
   if (box.lane == Lane::recomputed && r.height() >= 5) draw_hatch(low(r), high(r), colour);
   if (r.height() < 8) return;
-  list()->AddRect(low(r), high(r), to_imgui(shaded(colour, 0.6)), rounding);
+  shapes()->AddRect(low(r), high(r), to_imgui(shaded(colour, 0.6)), rounding);
   if (r.height() < kTextHeight || r.width() < 30) return;
   const Graph& graph = scene.model->graph();
   const std::string op = box.input != kNone ? "input" : graph.nodes[at(box.node)].op->name;
@@ -228,7 +227,7 @@ void GraphPicture::draw_leaf(const GraphScene& scene, const Shown& shown, const 
   const float left = r.x0 + (box.input != kNone ? 10 : 6), y = r.y0 + std::round((r.height() - 13) / 2);
   const float width = r.x1 - left - 5, wide = text_width(TextSize::small, op);
   if (box.lane == Lane::recomputed)
-    list()->AddRectFilled(ImVec2(left - 2, y), ImVec2(std::min(left + width, r.x1 - 3), y + 13), to_imgui(colour));
+    shapes()->AddRectFilled(ImVec2(left - 2, y), ImVec2(std::min(left + width, r.x1 - 3), y + 13), to_imgui(colour));
   draw_text_cut(TextSize::small, left, y, width, text, op);
   if (wide + 44 < width && name != op)
     draw_text_cut(TextSize::small, left + wide + 8, y, width - wide - 8, mixed(colour, text, 0.68), name);
@@ -238,7 +237,7 @@ void GraphPicture::draw_edge(const GraphScene& scene, const GraphEdge& edge, Col
   const std::size_t first = points_.size();
   route_edge(scene.layout, edge, view_, &points_);
   const std::size_t count = points_.size() - first;
-  draw_line(points_.data() + first, count, colour, thickness);
+  draw_polyline(points_.data() + first, count, colour, thickness);
   if (view_.scale() > 0.3) draw_arrow(points_[points_.size() - 2], points_.back(), colour, std::min(5 + thickness, 9.0f));
 }
 
@@ -294,8 +293,8 @@ void GraphPicture::draw_repeats(const GraphScene& scene) const {
     const float length = std::max(end.x - start.x, 1.0f);
     for (float d = 0; d < length - 4; d += 8) {
       const float t = d / length, u = std::min(d + 4, length) / length;
-      list()->AddLine(ImVec2(start.x + (end.x - start.x) * t, start.y + (end.y - start.y) * t),
-                      ImVec2(start.x + (end.x - start.x) * u, start.y + (end.y - start.y) * u), to_imgui(colour), 1.5f);
+      shapes()->AddLine(ImVec2(start.x + (end.x - start.x) * t, start.y + (end.y - start.y) * t),
+                        ImVec2(start.x + (end.x - start.x) * u, start.y + (end.y - start.y) * u), to_imgui(colour), 1.5f);
     }
     draw_arrow(start, end, colour, 7);
   }
@@ -327,8 +326,8 @@ void GraphPicture::outline(const GraphScene& scene, BoxId id, Colour colour, flo
   if (id == kNone) return;
   const CanvasBox r = place(scene.layout.boxes[at(id)]);
   if (!in_view(r)) return;
-  list()->AddRect(ImVec2(r.x0 - 2, r.y0 - 2), ImVec2(r.x1 + 2, r.y1 + 2), to_imgui(colours::kOutline), 4, 0, thickness + 2);
-  list()->AddRect(ImVec2(r.x0 - 2, r.y0 - 2), ImVec2(r.x1 + 2, r.y1 + 2), to_imgui(colour), 4, 0, thickness);
+  shapes()->AddRect(ImVec2(r.x0 - 2, r.y0 - 2), ImVec2(r.x1 + 2, r.y1 + 2), to_imgui(colours::kOutline), 4, 0, thickness + 2);
+  shapes()->AddRect(ImVec2(r.x0 - 2, r.y0 - 2), ImVec2(r.x1 + 2, r.y1 + 2), to_imgui(colour), 4, 0, thickness);
 }
 
 void GraphPicture::draw_marks(const GraphScene& scene, const GraphMarks& marks) const {

@@ -6,7 +6,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr double kMargin = 18;  // around all, in units of the canvas
+constexpr double kViewMargin = 18;  // around all, in units of the canvas
 
 }  // namespace
 
@@ -20,14 +20,14 @@ void GraphView::set(const CanvasBox& plot, double width, double height) {
 }
 
 void GraphView::fit() {
-  const double wide = std::max(static_cast<double>(plot_.width()) - 2 * kMargin, 1.0);
-  const double high = std::max(static_cast<double>(plot_.height()) - 2 * kMargin, 1.0);
+  const double wide = std::max(static_cast<double>(plot_.width()) - 2 * kViewMargin, 1.0);
+  const double high = std::max(static_cast<double>(plot_.height()) - 2 * kViewMargin, 1.0);
   scale_ = std::min({wide / width_, high / height_, kMostFit});
   x_ = width_ / 2;
   y_ = height_ / 2;
   if (mode_ == Mode::all || scale_ >= kReadable) return;
   scale_ = std::min(wide / width_, 1.0);
-  y_ = static_cast<double>(plot_.height()) / 2 / scale_ - kMargin / scale_;
+  y_ = static_cast<double>(plot_.height()) / 2 / scale_ - kViewMargin / scale_;
 }
 
 void GraphView::show_home() {

@@ -23,12 +23,6 @@
 
 namespace tapedeck::viewer {
 
-namespace {
-
-std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
-
-}  // namespace
-
 InspectorPanel::InspectorPanel(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
@@ -230,10 +224,10 @@ void InspectorPanel::show_value() {
     return picture_->clear();
   }
   const ValueFacts facts = explain_value(*step_.model(), seen.value);
-  std::string html = "<b>" + escaped(facts.name) + "</b> <span style='color:" + html_colour(colours::kFaint) + "'>" +
-                     escaped(facts.type + ", " + facts.op) + "</span>";
-  for (const std::string& sentence : sentences_of(seen)) html += "<br>" + escaped(grouped_numbers(sentence));
-  if (seen.error.empty()) html += "<pre>" + escaped(seen.numbers) + "</pre>";
+  std::string html = "<b>" + escaped_html(facts.name) + "</b> <span style='color:" + html_colour(colours::kFaint) + "'>" +
+                     escaped_html(facts.type + ", " + facts.op) + "</span>";
+  for (const std::string& sentence : sentences_of(seen)) html += "<br>" + escaped_html(grouped_numbers(sentence));
+  if (seen.error.empty()) html += "<pre>" + escaped_html(seen.numbers) + "</pre>";
   card_->setHtml(QString::fromStdString(html));
   picture_->show_value(seen);
 }

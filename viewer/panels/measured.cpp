@@ -1,5 +1,6 @@
 #include <tapedeck/viewer/panels/measured.h>
 
+#include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/words/format.h>
 
 #include <fmt/format.h>
@@ -10,12 +11,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
-
-void fill(float x0, float y0, float x1, float y1, Colour colour) {
-  list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(colour));
-}
 
 std::string bytes_text(const ByteUnit& unit, std::int64_t measured, std::int64_t planned) {
   return unit.text(measured) + " (" + deviation_text(static_cast<double>(measured), static_cast<double>(planned)) + ")";
@@ -50,7 +45,7 @@ void draw_live_line(const Plot& plot, const std::vector<std::int64_t>& live) {
     const float y = std::round(plot.y_of(static_cast<double>(bytes)));
     const float top = before < 0 ? y : std::min(before, y), bottom = before < 0 ? y : std::max(before, y);
     if (c % 6 < 3 || top != bottom)
-      fill(x, std::max(top - 1, plot.y0), x + 1, std::min(bottom + 2, plot.y1), colours::kMeasured);
+      fill_box(x, std::max(top - 1, plot.y0), x + 1, std::min(bottom + 2, plot.y1), colours::kMeasured);
     before = y;
   }
 }
@@ -59,12 +54,12 @@ void draw_live_line(const Plot& plot, const std::vector<std::int64_t>& live) {
 void draw_peak(const Plot& plot, std::int64_t bytes) {
   const float y = std::round(plot.y_of(static_cast<double>(bytes)));
   if (y < plot.y0 || y >= plot.y1) return;
-  for (float x = plot.x0 + 6; x < plot.x1; x += 9) fill(x, y, std::min(x + 3, plot.x1), y + 2, colours::kMeasured);
+  for (float x = plot.x0 + 6; x < plot.x1; x += 9) fill_box(x, y, std::min(x + 3, plot.x1), y + 2, colours::kMeasured);
 }
 
 void diamond(ImVec2 at, float radius) {
-  list()->AddQuadFilled(ImVec2(at.x, at.y - radius), ImVec2(at.x + radius, at.y), ImVec2(at.x, at.y + radius),
-                        ImVec2(at.x - radius, at.y), to_imgui(colours::kMeasured));
+  shapes()->AddQuadFilled(ImVec2(at.x, at.y - radius), ImVec2(at.x + radius, at.y), ImVec2(at.x, at.y + radius),
+                          ImVec2(at.x - radius, at.y), to_imgui(colours::kMeasured));
 }
 
 }  // namespace
@@ -91,7 +86,7 @@ void draw_measured_bytes(const Plot& plot, const Session& session) {
   }
   const float left = plot.x0 + 50, width = std::min(text_width(TextSize::small, summary), plot.x1 - left - 24);
   const float x = plot.x1 - width, y = plot.y0 - 18;
-  for (float dot = x - 22; dot < x - 6; dot += 6) fill(dot, y + 6, dot + 3, y + 9, colours::kMeasured);
+  for (float dot = x - 22; dot < x - 6; dot += 6) fill_box(dot, y + 6, dot + 3, y + 9, colours::kMeasured);
   draw_text_cut(TextSize::small, x, y, width + 1, colours::kText, summary);
 }
 
@@ -101,9 +96,9 @@ void draw_measured_points(const Plot& plot, const std::vector<MeasuredPoint>& po
     const auto y_of_us = [&](double us) { return plot.y_of(us / p.keep_all_us); };
     const ImVec2 at(x, plot.y_of(p.ratio())),
         planned(plot.x_of(static_cast<double>(p.planned_peak_bytes)), plot.y_of(p.planned_ratio));
-    list()->AddLine(planned, at, to_imgui(colours::kMeasured, 150));
+    shapes()->AddLine(planned, at, to_imgui(colours::kMeasured, 150));
     const float top = y_of_us(p.step.most_us), bottom = y_of_us(p.step.least_us);
-    fill(std::round(x), std::max(top, plot.y0), std::round(x) + 1, std::min(bottom, plot.y1), colours::kMeasured);
+    fill_box(std::round(x), std::max(top, plot.y0), std::round(x) + 1, std::min(bottom, plot.y1), colours::kMeasured);
     diamond(at, 5);
     marks->push_back({p.budget, p.observed_peak_bytes, p.ratio(), "measured"});
   }

@@ -2,6 +2,7 @@
 // and tooltip. The level of detail is computed again only if the plot, the scale or the model changed.
 #include <tapedeck/viewer/panels/memory.h>
 
+#include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/words/format.h>
 
@@ -10,12 +11,6 @@
 #include <utility>
 
 namespace tapedeck::viewer {
-
-namespace {
-
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
-
-}  // namespace
 
 void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
   const float scale = ImGui::GetIO().DisplayFramebufferScale.x;
@@ -38,13 +33,13 @@ void MemoryPlot::draw_rect(const PlanModel& model, const PlanColours& colours, c
   const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
   const float w = high.x - low.x, h = high.y - low.y;
   if (w < 3 || h < 3) {
-    list()->AddRectFilled(low, high, to_imgui(colour));
+    shapes()->AddRectFilled(low, high, to_imgui(colour));
     return;
   }
   // A darker edge on two sides separates neighbours of the same colour.
-  list()->AddRectFilled(low, high, to_imgui(shaded(colour, 0.55)));
+  shapes()->AddRectFilled(low, high, to_imgui(shaded(colour, 0.55)));
   const ImVec2 inner_low(low.x, low.y + pixel), inner_high(high.x - pixel, high.y);
-  list()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
+  shapes()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
   if (rect.role == RoleClass::recomputed) draw_hatch(inner_low, inner_high, colour);
   if (h < 12 || w < 20 || r.count > 1 || rect.value == kNone) return;
   const std::string name = model.name_of(rect.value);
@@ -52,7 +47,7 @@ void MemoryPlot::draw_rect(const PlanModel& model, const PlanColours& colours, c
   if (wide + 8 > w) return;
   const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));
   if (rect.role == RoleClass::recomputed)
-    list()->AddRectFilled(ImVec2(at.x - 2, at.y), ImVec2(at.x + wide + 2, at.y + 13), to_imgui(colour));
+    shapes()->AddRectFilled(ImVec2(at.x - 2, at.y), ImVec2(at.x + wide + 2, at.y + 13), to_imgui(colour));
   draw_text(TextSize::small, at.x, at.y, text_on(colour), name);
 }
 
@@ -63,8 +58,8 @@ void MemoryPlot::outline(const PlanModel& model, ValueId v, Colour colour, float
     if (high.x < plot_.x0 || low.x > plot_.x1 || high.y < plot_.y0 || low.y > plot_.y1) continue;
     const ImVec2 a(std::round(low.x), std::round(low.y)),
         b(std::round(std::max(high.x, low.x + 2)), std::round(std::max(high.y, low.y + 2)));
-    list()->AddRect(ImVec2(a.x - 1, a.y - 1), ImVec2(b.x + 1, b.y + 1), to_imgui(colours::kOutline), 0, 0, thickness + 2);
-    list()->AddRect(a, b, to_imgui(colour), 0, 0, thickness);
+    shapes()->AddRect(ImVec2(a.x - 1, a.y - 1), ImVec2(b.x + 1, b.y + 1), to_imgui(colours::kOutline), 0, 0, thickness + 2);
+    shapes()->AddRect(a, b, to_imgui(colour), 0, 0, thickness);
   }
 }
 
@@ -79,9 +74,9 @@ void MemoryPlot::draw_chain(const PlanModel& model, const Selection& selection) 
     const float y = plot_.y_of(static_cast<double>(rects.front().address) + static_cast<double>(rects.front().bytes) / 2);
     const ImVec2 to(plot_.x_of(rects.front().begin), y);
     if (!is_first) {
-      list()->AddLine(from, to, to_imgui(colours::kOutline), 3);
-      list()->AddLine(from, to, to_imgui(colours::kSelect), 1.5f);
-      list()->AddCircleFilled(to, 3.5f, to_imgui(colours::kSelect));
+      shapes()->AddLine(from, to, to_imgui(colours::kOutline), 3);
+      shapes()->AddLine(from, to, to_imgui(colours::kSelect), 1.5f);
+      shapes()->AddCircleFilled(to, 3.5f, to_imgui(colours::kSelect));
     }
     from = ImVec2(plot_.x_of(rects.back().end), y);
     is_first = false;
@@ -89,22 +84,22 @@ void MemoryPlot::draw_chain(const PlanModel& model, const Selection& selection) 
   if (selection.value == kNone) return;
   for (const NodeId reader : model.values().entry(selection.value).readers) {
     const float x = plot_.x_of(reader + 0.5);
-    list()->AddTriangleFilled(ImVec2(x - 4, plot_.y1), ImVec2(x + 4, plot_.y1), ImVec2(x, plot_.y1 - 7),
-                              to_imgui(colours::kSelect));
+    shapes()->AddTriangleFilled(ImVec2(x - 4, plot_.y1), ImVec2(x + 4, plot_.y1), ImVec2(x, plot_.y1 - 7),
+                                to_imgui(colours::kSelect));
   }
 }
 
 void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection) {
   update(plot, model);
-  list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
+  shapes()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
   const float pixel = 1 / scale_;
   for (const LodRect& r : lod_.rects) draw_rect(model, colours, r, pixel);
   const float floor = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
   if (model.external_bytes() > 0 && model.plan().arena_bytes > 0)
-    list()->AddRectFilled(ImVec2(plot.x0, floor), ImVec2(plot.x_of(model.nodes()), floor + 1), to_imgui(colours::kText, 170));
+    shapes()->AddRectFilled(ImVec2(plot.x0, floor), ImVec2(plot.x_of(model.nodes()), floor + 1), to_imgui(colours::kText, 170));
   if (selection.node != kNone) {
     const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
-    list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 46));
+    shapes()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 46));
   }
   for (const ValueId copy : selection.copies)
     if (copy != selection.value) outline(model, copy, colours::kSelect, 1);
@@ -112,19 +107,19 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const PlanColour
   chain_.draw(plot, model, selection.value);
   draw_chain(model, selection);
   if (selection.hovered != kNone) outline(model, selection.hovered, colours::kHover, 1);
-  list()->PopClipRect();
+  shapes()->PopClipRect();
 }
 
 void MemoryPlot::draw_edges(const Plot& plot, const PlanModel& model, Colour colour) {
   update(plot, model);
-  list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
+  shapes()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
   const float pixel = 1 / scale_;
   for (const LodRect& r : lod_.rects) {
     const ImVec2 low(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel);
     const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
-    if (high.x - low.x >= 3 && high.y - low.y >= 3) list()->AddRect(low, high, to_imgui(colour, 190));
+    if (high.x - low.x >= 3 && high.y - low.y >= 3) shapes()->AddRect(low, high, to_imgui(colour, 190));
   }
-  list()->PopClipRect();
+  shapes()->PopClipRect();
 }
 
 const LodRect* MemoryPlot::hit(const ImVec2& point) const {

@@ -1,3 +1,4 @@
+#include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/panels/minimap.h>
 
 #include <algorithm>
@@ -8,11 +9,9 @@ namespace tapedeck::viewer {
 namespace {
 
 constexpr float kShare = 0.22f, kLeastWidth = 110, kMostWidth = 240;  // of the width of the plot; in units
-constexpr float kMostHeightShare = 0.3f, kMargin = 10;
+constexpr float kMostHeightShare = 0.3f, kMinimapMargin = 10;
 constexpr float kLeastPlotWidth = 300, kLeastPlotHeight = 150;  // a smaller plot has no room for a minimap
 constexpr double kWhole = 0.995;                                // a view of this share of the plan shows the whole plan
-
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
 bool shows_a_part(const PlanView& view, const PlanView& home) {
   return view.time.size() < home.time.size() * kWhole || view.address.size() < home.address.size() * kWhole;
@@ -22,7 +21,7 @@ bool shows_a_part(const PlanView& view, const PlanView& home) {
 Plot place_in(const Plot& around, const PlanView& home) {
   const float width = std::round(std::clamp(around.width() * kShare, kLeastWidth, kMostWidth));
   const float height = std::round(std::min(width * 0.5f, around.height() * kMostHeightShare));
-  const float x1 = around.x1 - kMargin, y1 = around.y1 - kMargin;
+  const float x1 = around.x1 - kMinimapMargin, y1 = around.y1 - kMinimapMargin;
   return make_plot(x1 - width, y1 - height, x1, y1, home.time, home.address);
 }
 
@@ -89,31 +88,31 @@ void Minimap::draw(Session& session) {
   model_ = model.serial();
   axis_ = axis;
   const ImVec2 low(plot_.x0, plot_.y0), high(plot_.x1, plot_.y1);
-  list()->AddRectFilled(ImVec2(low.x - 2, low.y - 2), ImVec2(high.x + 2, high.y + 2), to_imgui(colours::kFrame));
-  list()->AddRectFilled(low, high, to_imgui(colours::kPlot));
-  list()->PushClipRect(low, high, true);
+  shapes()->AddRectFilled(ImVec2(low.x - 2, low.y - 2), ImVec2(high.x + 2, high.y + 2), to_imgui(colours::kFrame));
+  shapes()->AddRectFilled(low, high, to_imgui(colours::kPlot));
+  shapes()->PushClipRect(low, high, true);
   for (const LodRect& r : lod_.rects)
-    list()->AddRectFilled(ImVec2(low.x + static_cast<float>(r.x0) * pixel, low.y + static_cast<float>(r.y0) * pixel),
-                          ImVec2(low.x + static_cast<float>(r.x1) * pixel, low.y + static_cast<float>(r.y1) * pixel),
-                          to_imgui(colours.colour_of(static_cast<std::size_t>(r.rect))));
+    shapes()->AddRectFilled(ImVec2(low.x + static_cast<float>(r.x0) * pixel, low.y + static_cast<float>(r.y0) * pixel),
+                            ImVec2(low.x + static_cast<float>(r.x1) * pixel, low.y + static_cast<float>(r.y1) * pixel),
+                            to_imgui(colours.colour_of(static_cast<std::size_t>(r.rect))));
   // The part in view, at least three units wide and high; all around it is dimmed.
   const float x0 = std::round(plot_.x_of(view.time.low)), x1 = std::max(std::round(plot_.x_of(view.time.high)), x0 + 3);
   const float y1 = std::round(plot_.y_of(view.address.low)), y0 = std::min(std::round(plot_.y_of(view.address.high)), y1 - 3);
   const ImU32 dim = to_imgui(colours::kCanvas, 140);
-  list()->AddRectFilled(low, ImVec2(high.x, y0), dim);
-  list()->AddRectFilled(ImVec2(low.x, y1), high, dim);
-  list()->AddRectFilled(ImVec2(low.x, y0), ImVec2(x0, y1), dim);
-  list()->AddRectFilled(ImVec2(x1, y0), ImVec2(high.x, y1), dim);
+  shapes()->AddRectFilled(low, ImVec2(high.x, y0), dim);
+  shapes()->AddRectFilled(ImVec2(low.x, y1), high, dim);
+  shapes()->AddRectFilled(ImVec2(low.x, y0), ImVec2(x0, y1), dim);
+  shapes()->AddRectFilled(ImVec2(x1, y0), ImVec2(high.x, y1), dim);
   const auto frame = [&](float by, Colour colour) {
     const float l = x0 - by, r = x1 + by, t = y0 - by, b = y1 + by;
-    list()->AddRectFilled(ImVec2(l, t), ImVec2(r, t + 1), to_imgui(colour));
-    list()->AddRectFilled(ImVec2(l, b - 1), ImVec2(r, b), to_imgui(colour));
-    list()->AddRectFilled(ImVec2(l, t), ImVec2(l + 1, b), to_imgui(colour));
-    list()->AddRectFilled(ImVec2(r - 1, t), ImVec2(r, b), to_imgui(colour));
+    shapes()->AddRectFilled(ImVec2(l, t), ImVec2(r, t + 1), to_imgui(colour));
+    shapes()->AddRectFilled(ImVec2(l, b - 1), ImVec2(r, b), to_imgui(colour));
+    shapes()->AddRectFilled(ImVec2(l, t), ImVec2(l + 1, b), to_imgui(colour));
+    shapes()->AddRectFilled(ImVec2(r - 1, t), ImVec2(r, b), to_imgui(colour));
   };
   frame(1, colours::kOutline);
   frame(0, colours::kText);
-  list()->PopClipRect();
+  shapes()->PopClipRect();
 }
 
 }  // namespace tapedeck::viewer

@@ -8,6 +8,7 @@
 #include <tapedeck/viewer/words/ticks.h>
 
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/drawing/imgui_host.h>
 
 #include <algorithm>
 #include <array>
@@ -18,17 +19,15 @@ namespace tapedeck::viewer {
 
 namespace {
 
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
-
 float text_height(TextSize size) { return font(size)->FontSize * ImGui::GetIO().FontGlobalScale; }
 
 // Every text of a picture is drawn here, so that an export to a format with text knows it.
 void draw_line(TextSize size, const ImVec2& at, Colour colour, const char* text, const char* end) {
-  const int first = list()->IdxBuffer.Size;
-  list()->AddText(font(size), text_height(size), at, to_imgui(colour), text, end);
-  if (text_notes == nullptr || list()->IdxBuffer.Size == first) return;
+  const int first = shapes()->IdxBuffer.Size;
+  shapes()->AddText(font(size), text_height(size), at, to_imgui(colour), text, end);
+  if (text_notes == nullptr || shapes()->IdxBuffer.Size == first) return;
   const float width = font(size)->CalcTextSizeA(text_height(size), 1e9f, 0, text, end).x;
-  text_notes->push_back({list(), first, list()->IdxBuffer.Size, at, size, width, to_imgui(colour), {text, end}});
+  text_notes->push_back({shapes(), first, shapes()->IdxBuffer.Size, at, size, width, to_imgui(colour), {text, end}});
 }
 
 // A sentence that explains a layer of a plan.
@@ -100,7 +99,7 @@ bool draw_button(float x, float y, const std::string& text) {
   const ImGuiCol colour = ImGui::IsItemActive()    ? ImGuiCol_ButtonActive
                           : ImGui::IsItemHovered() ? ImGuiCol_ButtonHovered
                                                    : ImGuiCol_Button;
-  list()->AddRectFilled(low, ImVec2(low.x + size.x, low.y + size.y), ImGui::GetColorU32(colour));
+  shapes()->AddRectFilled(low, ImVec2(low.x + size.x, low.y + size.y), ImGui::GetColorU32(colour));
   draw_text(TextSize::body, low.x + margin.x, low.y + margin.y, colours::kText, text);
   return pressed;
 }
@@ -110,22 +109,22 @@ void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour c
   float left = right_aligned ? x - w : x;
   left = std::round(std::clamp(left, plot.x0, std::max(plot.x0, plot.x1 - w)));
   const float top = std::round(std::clamp(y, plot.y0, std::max(plot.y0, plot.y1 - h)));
-  list()->AddRectFilled(ImVec2(left, top), ImVec2(left + w, top + h), to_imgui(colours::kPlot, 215));
+  shapes()->AddRectFilled(ImVec2(left, top), ImVec2(left + w, top + h), to_imgui(colours::kPlot, 215));
   draw_text(TextSize::small, left + 4, top + 2, colour, text);
 }
 
 void draw_hatch(const ImVec2& low, const ImVec2& high, Colour colour) {
-  list()->PushClipRect(low, high, true);
+  shapes()->PushClipRect(low, high, true);
   const float h = high.y - low.y;
   const float phase = std::fmod(low.x + low.y, 8.0f);  // aligns the stripes of neighbouring rectangles
   int stripes = 0;
   for (float x = low.x - h - phase; x < high.x && stripes < 400; x += 8, ++stripes)
-    list()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
-  list()->PopClipRect();
+    shapes()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
+  shapes()->PopClipRect();
 }
 
 void draw_plot_ground(const Plot& plot) {
-  list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kPlot));
+  shapes()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kPlot));
 }
 
 ByteUnit unit_of(const Plan& plan) { return ByteUnit::of(std::max(plan.peak_bytes, plan.keep_all_peak_bytes)); }
@@ -136,13 +135,13 @@ void draw_byte_axis(const Plot& plot, const ByteUnit& unit, const char* what) {
   for (const Tick& tick : axis.ticks) {
     const float y = std::round(plot.y_of(tick.at));
     if (y < plot.y0 || y > plot.y1) continue;
-    list()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid));
-    list()->AddRectFilled(ImVec2(plot.x0 - 4, y), ImVec2(plot.x0, y + 1), to_imgui(colours::kFaint));
+    shapes()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid));
+    shapes()->AddRectFilled(ImVec2(plot.x0 - 4, y), ImVec2(plot.x0, y + 1), to_imgui(colours::kFaint));
     draw_text(TextSize::small, plot.x0 - 8 - text_width(TextSize::small, tick.label), y - text_height(TextSize::small) / 2,
               colours::kFaint, tick.label);
   }
   draw_text(TextSize::small, plot.x0 - 52, plot.y0 - 18, colours::kFaint, std::string(what) + " (" + axis.unit + ")");
-  list()->AddRectFilled(ImVec2(plot.x0 - 1, plot.y0), ImVec2(plot.x0, plot.y1), to_imgui(colours::kFrame));
+  shapes()->AddRectFilled(ImVec2(plot.x0 - 1, plot.y0), ImVec2(plot.x0, plot.y1), to_imgui(colours::kFrame));
 }
 
 namespace {
@@ -210,7 +209,7 @@ void draw_phase_legend(const Plot& plot, const PlanModel& model) {
     if (!present[static_cast<std::size_t>(kind)]) continue;
     const std::string name = kind_name(kind);
     const ImVec2 low(std::round(x + kGap), std::round(y + 1));
-    list()->AddRectFilled(low, ImVec2(low.x + kSquare, low.y + kSquare), to_imgui(phase_colour(kind)));
+    shapes()->AddRectFilled(low, ImVec2(low.x + kSquare, low.y + kSquare), to_imgui(phase_colour(kind)));
     draw_text(TextSize::small, low.x + kSquare + 4, y, colours::kFaint, name);
     const float item = kSquare + 4 + text_width(TextSize::small, name);
     if (is_under_mouse(low.x, y, item)) explained_tooltip(name, explain_term("phase " + name), "");
@@ -223,7 +222,7 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   const float strip = plot.y1 + 3;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   for (const PhaseRun& run : phase_runs(plot, model.graph())) {
-    list()->AddRectFilled(ImVec2(run.x0, strip), ImVec2(run.x1, strip + 14), to_imgui(phase_colour(run.kind)));
+    shapes()->AddRectFilled(ImVec2(run.x0, strip), ImVec2(run.x1, strip + 14), to_imgui(phase_colour(run.kind)));
     if (mouse.x >= run.x0 && mouse.x < run.x1 && mouse.y >= strip && mouse.y < strip + 14) phase_tooltip(plot, run, nodes);
     const char* name = kind_name(run.kind);
     const float wide = text_width(TextSize::small, name);
@@ -244,7 +243,7 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   for (const Tick& tick : ticks) {
     const auto share = static_cast<float>((tick.at - plot.across.low) / plot.across.size());
     const float x = std::round(plot.x0 + share * plot.width()), w = text_width(TextSize::small, tick.label);
-    list()->AddRectFilled(ImVec2(x, strip + 14), ImVec2(x + 1, strip + 18), to_imgui(colours::kFaint));
+    shapes()->AddRectFilled(ImVec2(x, strip + 14), ImVec2(x + 1, strip + 18), to_imgui(colours::kFaint));
     const float left = std::max(x - w / 2, 2.0f);
     if (left + w < what_x - 8) draw_text(TextSize::small, left, strip + 21, colours::kFaint, tick.label);
   }
@@ -254,7 +253,7 @@ void draw_limits(const Plot& plot, const Plan& plan, const ByteUnit& unit, std::
   const auto line = [&](std::int64_t bytes, Colour colour) {
     const float y = std::round(plot.y_of(static_cast<double>(bytes)));
     for (float x = plot.x0; x < plot.x1 && y >= plot.y0 && y < plot.y1; x += 9)
-      list()->AddRectFilled(ImVec2(x, y), ImVec2(std::min(x + 6, plot.x1), y + 1), to_imgui(colour));
+      shapes()->AddRectFilled(ImVec2(x, y), ImVec2(std::min(x + 6, plot.x1), y + 1), to_imgui(colour));
     return y;
   };
   const float height = text_height(TextSize::small) + 4;
@@ -304,12 +303,12 @@ float lay_out_legend(float x, float y, float width, const PlanColours& colours, 
 void draw_legend_item(float x, float y, const PlanColours& colours, const PlanLayer& layer) {
   const ImVec2 low(std::round(x), std::round(y + 1)), high(low.x + 11, low.y + 11);
   const Colour colour = colours.colour(layer);
-  list()->AddRectFilled(low, high, to_imgui(colour));
+  shapes()->AddRectFilled(low, high, to_imgui(colour));
   if (colours.hatched(layer)) {
-    list()->PushClipRect(low, high, true);
+    shapes()->PushClipRect(low, high, true);
     for (float d = -11; d < 11; d += 4)
-      list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y), to_imgui(shaded(colour, 0.55)));
-    list()->PopClipRect();
+      shapes()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y), to_imgui(shaded(colour, 0.55)));
+    shapes()->PopClipRect();
   }
   draw_text(TextSize::small, x + 16, y, colours::kText, layer.name);
   if (is_under_mouse(x, y, legend_item_width(layer) - 6))
@@ -344,7 +343,7 @@ void draw_solving(const Plot& plot, const Session& session) {
   const std::string share = " " + std::to_string(static_cast<int>(session.progress() * 100)) + " %";
   if (session.planning() == Planning::improving)
     return draw_plate(plot, plot.x0 + 6, plot.y1 - 24, false, colours::kHover, "improving…" + share);
-  list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kCanvas, 130));
+  shapes()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kCanvas, 130));
   const std::string text = "planning…" + share;
   draw_plate(plot, (plot.x0 + plot.x1 - text_width(TextSize::small, text)) / 2, (plot.y0 + plot.y1) / 2, false, colours::kHover,
              text);
@@ -356,8 +355,8 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
   const float wrap = std::max(width - 16, 20.0f);
   const ImVec2 size = font(TextSize::body)->CalcTextSizeA(text_height(TextSize::body), 1e9f, wrap, text.c_str());
   const ImVec2 low(std::round(x), std::round(y)), high(low.x + width, std::round(low.y + size.y + 12));
-  list()->AddRectFilled(low, high, to_imgui(colours::kProblemGround));
-  list()->AddRect(low, high, to_imgui(colours::kProblem));
+  shapes()->AddRectFilled(low, high, to_imgui(colours::kProblemGround));
+  shapes()->AddRect(low, high, to_imgui(colours::kProblem));
   draw_wrapped(ImVec2(low.x + 8, low.y + 6), wrap, text);
   return high.y - low.y + 6;
 }

@@ -5,6 +5,7 @@
 //                   |####################  |        where the range takes up nearly all of the plot
 #include <tapedeck/viewer/panels/range_box.h>
 
+#include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/words/format.h>
 
@@ -16,12 +17,10 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr float kLine = 15, kMargin = 8, kGap = 8;
+constexpr float kRangeLine = 15, kRangeMargin = 8, kRangeGap = 8;
 constexpr float kColumnGap = 14;
 constexpr float kAxisTitle = 20;   // the height of the titles above the axis
 constexpr float kLeastPlot = 110;  // the height that a box with rows leaves to the plot below it
-
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
 std::string signed_bytes(const ByteUnit& unit, std::int64_t bytes) {
   return (bytes < 0 ? "-" : "+") + unit.text(std::llabs(bytes));
@@ -56,8 +55,8 @@ void measure(RangeBox* box) {
   float width = 0;
   for (const float column : column_widths(box->text.rows)) width += column;
   for (const std::string& line : box->text.lines) width = std::max(width, text_width(TextSize::small, line));
-  box->width = std::ceil(width) + 2 * kMargin;
-  box->height = static_cast<float>(box->text.lines.size() + box->text.rows.size()) * kLine + 2 * kMargin;
+  box->width = std::ceil(width) + 2 * kRangeMargin;
+  box->height = static_cast<float>(box->text.lines.size() + box->text.rows.size()) * kRangeLine + 2 * kRangeMargin;
 }
 
 struct Ends {
@@ -71,10 +70,10 @@ Ends ends_of(const Plot& plot, const NodeRange& range) {
 // The right side where there is room on both.
 bool place_beside(const Plot& plot, const Ends& ends, RangeBox* box) {
   if (box->height + 4 > plot.height() + kTimeAxisHeight) return false;
-  if (ends.x1 + kGap + box->width <= plot.x1)
-    box->left = ends.x1 + kGap;
-  else if (ends.x0 - kGap - box->width >= plot.x0)
-    box->left = ends.x0 - kGap - box->width;
+  if (ends.x1 + kRangeGap + box->width <= plot.x1)
+    box->left = ends.x1 + kRangeGap;
+  else if (ends.x0 - kRangeGap - box->width >= plot.x0)
+    box->left = ends.x0 - kRangeGap - box->width;
   else
     return false;
   box->top = plot.y0 + 4;
@@ -82,19 +81,19 @@ bool place_beside(const Plot& plot, const Ends& ends, RangeBox* box) {
 }
 
 void draw_band(const Plot& plot, const Ends& ends) {
-  list()->AddRectFilled(ImVec2(ends.x0, plot.y0), ImVec2(ends.x1, plot.y1), to_imgui(colours::kSelect, 40));
+  shapes()->AddRectFilled(ImVec2(ends.x0, plot.y0), ImVec2(ends.x1, plot.y1), to_imgui(colours::kSelect, 40));
   for (const float x : {ends.x0, ends.x1})
-    list()->AddRectFilled(ImVec2(x, plot.y0), ImVec2(x + 1, plot.y1), to_imgui(colours::kSelect));
+    shapes()->AddRectFilled(ImVec2(x, plot.y0), ImVec2(x + 1, plot.y1), to_imgui(colours::kSelect));
 }
 
 void draw_rows(const RangeBox& box, float y) {
   const std::vector<float> widths = column_widths(box.text.rows);
-  for (std::size_t r = 0; r < box.text.rows.size(); ++r, y += kLine) {
-    float right = box.left + kMargin;
+  for (std::size_t r = 0; r < box.text.rows.size(); ++r, y += kRangeLine) {
+    float right = box.left + kRangeMargin;
     for (std::size_t c = 0; c < box.text.rows[r].size(); ++c) {
       const std::string& cell = box.text.rows[r][c];
       right += widths[c];
-      draw_text(TextSize::small, c == 0 ? box.left + kMargin : right - text_width(TextSize::small, cell), y,
+      draw_text(TextSize::small, c == 0 ? box.left + kRangeMargin : right - text_width(TextSize::small, cell), y,
                 r == 0 ? colours::kFaint : colours::kText, cell);
     }
   }
@@ -130,9 +129,9 @@ RangeBox place_range_box(const Plot& plot, float width, const PlanModel& model, 
   short_box.text.rows.clear();
   measure(&short_box);
   if (place_beside(plot, ends, &short_box)) return short_box;
-  const bool has_room = plot.height() - box.height - kGap >= kLeastPlot && box.width <= width - 2 * kGap;
+  const bool has_room = plot.height() - box.height - kRangeGap >= kLeastPlot && box.width <= width - 2 * kRangeGap;
   RangeBox above = has_room ? box : short_box;
-  above.left = std::round(std::clamp(ends.x0, kGap, std::max(kGap, width - above.width - kGap)));
+  above.left = std::round(std::clamp(ends.x0, kRangeGap, std::max(kRangeGap, width - above.width - kRangeGap)));
   above.top = plot.y0 - 2;
   above.above = above.height + kAxisTitle;
   return above;
@@ -141,12 +140,12 @@ RangeBox place_range_box(const Plot& plot, float width, const PlanModel& model, 
 void draw_range_box(const Plot& plot, const RangeBox& box, const NodeRange& range) {
   draw_band(plot, ends_of(plot, range));
   const ImVec2 low(std::round(box.left), std::round(box.top)), high(low.x + box.width, low.y + box.height);
-  list()->AddRectFilled(low, high, to_imgui(colours::kPlot, 235));
-  list()->AddRect(low, high, to_imgui(colours::kSelect));
-  float y = low.y + kMargin;
+  shapes()->AddRectFilled(low, high, to_imgui(colours::kPlot, 235));
+  shapes()->AddRect(low, high, to_imgui(colours::kSelect));
+  float y = low.y + kRangeMargin;
   for (const std::string& line : box.text.lines) {
-    draw_text(TextSize::small, low.x + kMargin, y, colours::kText, line);
-    y += kLine;
+    draw_text(TextSize::small, low.x + kRangeMargin, y, colours::kText, line);
+    y += kRangeLine;
   }
   draw_rows(box, y);
 }

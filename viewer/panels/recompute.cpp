@@ -35,10 +35,9 @@ namespace tapedeck::viewer {
 
 namespace {
 
-std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
 std::string line(const std::string& key, const std::string& text) {
-  return "<tr><td style='padding-right:12px; color:" + html_colour(colours::kFaint) + "'>" + key + "</td><td>" + escaped(text) +
-         "</td></tr>";
+  return "<tr><td style='padding-right:12px; color:" + html_colour(colours::kFaint) + "'>" + key + "</td><td>" +
+         escaped_html(text) + "</td></tr>";
 }
 
 // Where the copies of a value are made, and who reads them.
@@ -273,7 +272,7 @@ void RecomputePanel::fill_card() {
   if (e == nullptr)
     return card_->setHtml(QStringLiteral("<p>Select a value, here or in any picture, to see what it costs.</p>"));
   const Plan& plan = session_.model()->plan();
-  std::string html = "<h3>%" + escaped(e->name) + "</h3><table cellspacing=0 cellpadding=2>";
+  std::string html = "<h3>%" + escaped_html(e->name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += line("choice", value_choice_name(e->choice)) + line("made", runs_text(*e)) + line("read", chain_text(plan, *e));
   html += line("bytes", exact_bytes(e->bytes)) + line("one run", human_us(e->us));
   if (e->runs.size() > 1) html += line("made again", human_us(e->again_us()));

@@ -12,6 +12,8 @@
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/drawing/imgui_host.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,25 +24,18 @@ namespace tapedeck::viewer {
 namespace {
 
 constexpr float kLeft = 96, kRight = 16, kAxis = 26;
-constexpr float kMostHeight = 92, kGap = 6, kStrip = 7;
+constexpr float kMostHeight = 92, kScheduleGap = 6, kStrip = 7;
 constexpr int kClones = 3;
-
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-void fill(float x0, float y0, float x1, float y1, Colour colour) {
-  list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(colour));
-}
 
 Colour phase_of(const Node& node) { return phase_colour(node.origin.clone ? kClones : static_cast<int>(node.origin.phase)); }
 
 // Fine lines, which mean that nothing runs here.
 void hatch(float x0, float y0, float x1, float y1) {
-  list()->PushClipRect(ImVec2(x0, y0), ImVec2(x1, y1), true);
+  shapes()->PushClipRect(ImVec2(x0, y0), ImVec2(x1, y1), true);
   const float height = y1 - y0;
   for (float x = std::floor((x0 - height) / 9) * 9; x < x1; x += 9)
-    list()->AddLine(ImVec2(x, y1), ImVec2(x + height, y0), to_imgui(colours::kGrid));
-  list()->PopClipRect();
+    shapes()->AddLine(ImVec2(x, y1), ImVec2(x + height, y0), to_imgui(colours::kGrid));
+  shapes()->PopClipRect();
 }
 
 using Boxes = std::vector<ScheduleBox>;
@@ -190,8 +185,8 @@ void SchedulePanel::navigate() {
 
 SchedulePanel::Row SchedulePanel::row_of(std::int32_t lane) const {
   const float each = std::min(plot_.height() / static_cast<float>(std::max(schedule_->threads(), 1)), kMostHeight);
-  const float top = plot_.y0 + std::round(each * static_cast<float>(lane)) + std::min(kGap / 2, each * 0.1f);
-  const float bottom = plot_.y0 + std::round(each * static_cast<float>(lane + 1)) - std::min(kGap / 2, each * 0.1f);
+  const float top = plot_.y0 + std::round(each * static_cast<float>(lane)) + std::min(kScheduleGap / 2, each * 0.1f);
+  const float bottom = plot_.y0 + std::round(each * static_cast<float>(lane + 1)) - std::min(kScheduleGap / 2, each * 0.1f);
   return {top, each > 24 ? top + kStrip : top, std::max(bottom, top + 1)};
 }
 
@@ -253,7 +248,7 @@ float SchedulePanel::draw_head(float width) {
   float x = 12;
   const char* names[] = {"forward", "backward", "update", "recompute"};
   for (int phase = 0; phase < 4 && session_.colour_by() == ColourBy::role; ++phase) {
-    fill(x, 48, x + 11, 59, phase_colour(phase));
+    fill_box(x, 48, x + 11, 59, phase_colour(phase));
     draw_text(TextSize::small, x + 16, 47, colours::kText, names[phase]);
     x += 30 + text_width(TextSize::small, names[phase]);
   }
@@ -262,11 +257,11 @@ float SchedulePanel::draw_head(float width) {
     used = draw_legend(x, 47, width - x - 220, session_.colours()) - 17;
     x = width - 210;
   }
-  fill(x, 50, x + 20, 50 + 4, colours::kHover);
+  fill_box(x, 50, x + 20, 50 + 4, colours::kHover);
   draw_text(TextSize::small, x + 26, 47, colours::kText, "critical path");
   x += 40 + text_width(TextSize::small, "critical path");
   hatch(x, 48, x + 20, 59);
-  list()->AddRect(ImVec2(x, 48), ImVec2(x + 20, 59), to_imgui(colours::kGrid));
+  shapes()->AddRect(ImVec2(x, 48), ImVec2(x + 20, 59), to_imgui(colours::kGrid));
   draw_text(TextSize::small, x + 26, 47, colours::kText, "idle");
   if (schedule_->threads() > 1 && !measured)
     draw_text_cut(TextSize::small, x + 64, 47, std::max(width - x - 76, 1.0f), colours::kFaint,
@@ -288,8 +283,8 @@ void SchedulePanel::draw_segments(const ScheduleLane& lane, const Row& row) {
     }
     const SegmentTimes& segment = schedule_->segment(box->segment);
     const float x0 = x_of(segment.start_us), x1 = std::max(x_of(segment.end_us) - 1, x0 + 1);
-    fill(std::max(x0, plot_.x0), row.top, std::min(x1, plot_.x1), row.strip - 2,
-         segment.is_critical ? colours::kHover : colours::kFrame);
+    fill_box(std::max(x0, plot_.x0), row.top, std::min(x1, plot_.x1), row.strip - 2,
+             segment.is_critical ? colours::kHover : colours::kFrame);
     box = behind_pixel(boxes, box, std::max(segment.end_us, box->start_us + pixel));
   }
 }
@@ -307,7 +302,7 @@ void SchedulePanel::draw_boxes(const ScheduleLane& lane, const Row& row) {
     Colour colour = box->node == kNone ? colours::kFrame : node_colours_[at(box->node)];
     if (helps) colour = mixed(colours::kPlot, colour, 0.5);
     if (x1 - x0 >= 2) {
-      fill(x0, row.strip, x1 - 1, row.bottom, colour);
+      fill_box(x0, row.strip, x1 - 1, row.bottom, colour);
       if (box->node != kNone && x1 - x0 > 44 && row.bottom - row.strip > 15) {
         const std::string name = (helps ? "helps with " : "") + std::string(model.graph().nodes[at(box->node)].op->name);
         draw_text_cut(TextSize::small, x0 + 4, (row.strip + row.bottom) / 2 - 7, x1 - x0 - 8, text_on(colour), name);
@@ -317,7 +312,7 @@ void SchedulePanel::draw_boxes(const ScheduleLane& lane, const Row& row) {
     }
     // All boxes that begin in this pixel are one, with the colour of the first.
     if (box->node == kNone && box + 1 != boxes.end() && (box + 1)->node != kNone) colour = node_colours_[at((box + 1)->node)];
-    fill(std::floor(x0), row.strip, std::floor(x0) + 1, row.bottom, colour);
+    fill_box(std::floor(x0), row.strip, std::floor(x0) + 1, row.bottom, colour);
     box = behind_pixel(boxes, box, box->start_us + pixel);
   }
   const auto outline = [&](NodeId n, Colour line) {
@@ -326,8 +321,8 @@ void SchedulePanel::draw_boxes(const ScheduleLane& lane, const Row& row) {
     const ScheduleBox& chosen = boxes[at(index)];
     const float x0 = x_of(chosen.start_us), x1 = std::max(x_of(chosen.end_us), x0 + 2);
     if (x1 < plot_.x0 || x0 > plot_.x1) return;
-    list()->AddRect(ImVec2(x0 - 1, row.strip - 1), ImVec2(x1, row.bottom + 1), to_imgui(colours::kOutline), 0, 0, 4);
-    list()->AddRect(ImVec2(x0 - 1, row.strip - 1), ImVec2(x1, row.bottom + 1), to_imgui(line), 0, 0, 2);
+    shapes()->AddRect(ImVec2(x0 - 1, row.strip - 1), ImVec2(x1, row.bottom + 1), to_imgui(colours::kOutline), 0, 0, 4);
+    shapes()->AddRect(ImVec2(x0 - 1, row.strip - 1), ImVec2(x1, row.bottom + 1), to_imgui(line), 0, 0, 2);
   };
   if (selection.hovered != kNone) outline(model.graph().values[at(selection.hovered)].node, colours::kHover);
   for (const ValueId copy : selection.copies) outline(model.graph().values[at(copy)].node, colours::kSelect);
@@ -368,11 +363,11 @@ void SchedulePanel::draw_lane(std::int32_t number, const Row& row) {
     if (row.bottom - row.top > 27)
       draw_text(TextSize::small, 12, row.top + 14, colours::kFaint, "busy " + percent(schedule_->busy_share(lane)));
   }
-  list()->PushClipRect(ImVec2(plot_.x0, row.top - 2), ImVec2(plot_.x1, row.bottom + 2), true);
+  shapes()->PushClipRect(ImVec2(plot_.x0, row.top - 2), ImVec2(plot_.x1, row.bottom + 2), true);
   draw_gaps(lane, row);
   draw_segments(lane, row);
   draw_boxes(lane, row);
-  list()->PopClipRect();
+  shapes()->PopClipRect();
 }
 
 void SchedulePanel::draw_axis() {
@@ -382,7 +377,7 @@ void SchedulePanel::draw_axis() {
   draw_text(TextSize::small, plot_.x1 - text_width(TextSize::small, unit), plot_.y1 + 6, colours::kFaint, unit);
   for (const Tick& tick : times.ticks) {
     const float x = std::round(x_of(tick.at)), wide = text_width(TextSize::small, tick.label);
-    fill(x, plot_.y0, x + 1, plot_.y1 + 4, colours::kGrid);
+    fill_box(x, plot_.y0, x + 1, plot_.y1 + 4, colours::kGrid);
     if (x + wide / 2 < plot_.x1 - text_width(TextSize::small, unit) - 8)
       draw_text(TextSize::small, std::max(x - wide / 2, 2.0f), plot_.y1 + 6, colours::kFaint, tick.label);
   }

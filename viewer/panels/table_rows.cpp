@@ -1,6 +1,7 @@
 #include <tapedeck/viewer/panels/table_rows.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/words/glossary.h>
@@ -13,8 +14,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-QColor qt(Colour c) { return QColor(c.r, c.g, c.b); }
 
 int alignment(ColumnKind kind) {
   return static_cast<int>((is_number(kind) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);

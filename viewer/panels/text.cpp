@@ -10,6 +10,7 @@
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/drawing/theme.h>
 
 #include <QtGui/QKeyEvent>
 #include <QtWidgets/QCheckBox>
@@ -28,7 +29,6 @@ namespace tapedeck::viewer {
 
 namespace {
 
-QColor qt(Colour c) { return QColor(c.r, c.g, c.b); }
 QString qt(const std::string& text) { return QString::fromStdString(text); }
 
 // A field in which Return goes to the next match and Shift+Return to the one before.

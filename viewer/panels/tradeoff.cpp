@@ -9,6 +9,7 @@
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/viewer/drawing/imgui_host.h>
 
 #include <fmt/format.h>
 
@@ -26,8 +27,6 @@ constexpr float kListWidth = 250;
 constexpr float kNameHeight = 17;      // of a row of the names of strategies
 constexpr double kLeastExtra = 0.005;  // the least height of the cost axis above 1
 
-ImDrawList* list() { return ImGui::GetWindowDrawList(); }
-
 // The colours of the strategies: the planner's own choice stands out, and keeping everything is faint. The others have those of
 // the roles, which differ for colour-blind people too.
 Colour curve_colour(const TradeoffCurve& curve, std::size_t i) {
@@ -41,15 +40,17 @@ Colour curve_colour(const TradeoffCurve& curve, std::size_t i) {
   return role_class_colour(kRoles[at]);
 }
 
-void dot(ImVec2 at, float radius, Colour colour) { list()->AddCircleFilled(at, radius, to_imgui(colour), 12); }
+void dot(ImVec2 at, float radius, Colour colour) { shapes()->AddCircleFilled(at, radius, to_imgui(colour), 12); }
 
-void line(ImVec2 a, ImVec2 b, Colour colour, float thickness = 1.5f) { list()->AddLine(a, b, to_imgui(colour), thickness); }
+void line_between(ImVec2 a, ImVec2 b, Colour colour, float thickness = 1.5f) {
+  shapes()->AddLine(a, b, to_imgui(colour), thickness);
+}
 
-void dashed(ImVec2 a, ImVec2 b, Colour colour) {
+void dashed_line(ImVec2 a, ImVec2 b, Colour colour) {
   const float dx = b.x - a.x, dy = b.y - a.y, length = std::sqrt(dx * dx + dy * dy);
   for (float at = 0; at < length; at += 8) {
     const float from = at / length, to = std::min(at + 4, length) / length;
-    line(ImVec2(a.x + dx * from, a.y + dy * from), ImVec2(a.x + dx * to, a.y + dy * to), colour, 1);
+    line_between(ImVec2(a.x + dx * from, a.y + dy * from), ImVec2(a.x + dx * to, a.y + dy * to), colour, 1);
   }
 }
 
@@ -207,7 +208,7 @@ void TradeoffPanel::draw_axes() const {
   const ByteAxis bytes = byte_ticks(plot_.across.low, plot_.across.high, unit_of(plan), 8);
   for (const Tick& tick : bytes.ticks) {
     const float x = std::round(plot_.x_of(tick.at));
-    list()->AddRectFilled(ImVec2(x, plot_.y0), ImVec2(x + 1, plot_.y1), to_imgui(colours::kGrid));
+    shapes()->AddRectFilled(ImVec2(x, plot_.y0), ImVec2(x + 1, plot_.y1), to_imgui(colours::kGrid));
     draw_text(TextSize::small, x - text_width(TextSize::small, tick.label) / 2, plot_.y1 + 5, colours::kFaint, tick.label);
   }
   const std::string unit = "peak (" + bytes.unit + ")";
@@ -217,7 +218,7 @@ void TradeoffPanel::draw_axes() const {
       std::pow(10, std::floor(std::log10(range))) / (range / std::pow(10, std::floor(std::log10(range))) < 3 ? 4 : 1);
   for (double at = std::ceil(plot_.up.low / step) * step; at <= plot_.up.high; at += step) {
     const float y = std::round(plot_.y_of(at));
-    list()->AddRectFilled(ImVec2(plot_.x0, y), ImVec2(plot_.x1, y + 1), to_imgui(colours::kGrid));
+    shapes()->AddRectFilled(ImVec2(plot_.x0, y), ImVec2(plot_.x1, y + 1), to_imgui(colours::kGrid));
     const std::string label = fmt::format("×{:.{}f}", at, step < 0.01 ? 4 : step < 0.1 ? 3 : 2);
     draw_text(TextSize::small, plot_.x0 - 6 - text_width(TextSize::small, label), y - 7, colours::kFaint, label);
   }
@@ -233,7 +234,7 @@ void TradeoffPanel::draw_curves() {
     for (const TradeoffPoint& p : curve.points) {
       if (!p.feasible) continue;
       const ImVec2 at(plot_.x_of(static_cast<double>(p.peak_bytes)), plot_.y_of(p.cost_ratio));
-      if (before != nullptr) line(*before, at, colour, 1.2f);
+      if (before != nullptr) line_between(*before, at, colour, 1.2f);
       dot(at, 2.5f, colour);
       last = at;
       before = &last;
@@ -251,8 +252,8 @@ void TradeoffPanel::draw_known() {
   for (const KnownPlan& p : points_) {
     if (!p.feasible) continue;
     if (before != nullptr) {
-      line(place(*before, before->ratio), place(p, p.ratio), colours::kText, 1.5f);
-      if (before->bound > 0 && p.bound > 0) dashed(place(*before, before->bound), place(p, p.bound), colours::kFaint);
+      line_between(place(*before, before->ratio), place(p, p.ratio), colours::kText, 1.5f);
+      if (before->bound > 0 && p.bound > 0) dashed_line(place(*before, before->bound), place(p, p.bound), colours::kFaint);
     }
     dot(place(p, p.ratio), 3, colours::kText);
     marks_.push_back({p.budget, p.peak, p.ratio, strategy});
@@ -328,11 +329,11 @@ void TradeoffPanel::draw(float width, float height) {
   lay_out(52 + draw_names(66, 48, width - 90), width, height);
   marks_.clear();
   draw_axes();
-  list()->PushClipRect(ImVec2(plot_.x0, plot_.y0), ImVec2(plot_.x1, plot_.y1), true);
+  shapes()->PushClipRect(ImVec2(plot_.x0, plot_.y0), ImVec2(plot_.x1, plot_.y1), true);
   draw_curves();
   draw_known();
   draw_measured_points(plot_, session_.measurements().points(), &marks_);
-  list()->PopClipRect();
+  shapes()->PopClipRect();
   draw_now();
   if (width > 560) draw_list(plot_.x1 + 20, plot_.y0, kListWidth - 8, plot_.height());
   if (is_large && !started_ && draw_button(plot_.x0 + 10, plot_.y0 + 10, "Work out the curves of all strategies (minutes)"))

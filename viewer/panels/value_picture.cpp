@@ -7,6 +7,7 @@
 //     +---------------+            -1.2          3.4
 #include <tapedeck/viewer/panels/value_picture.h>
 
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/words/colours.h>
 #include <tapedeck/viewer/words/format.h>
 
@@ -24,9 +25,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kGap = 12;
-
-QColor qt(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
+constexpr int kPictureGap = 12;
 
 // The colour of a mean: the ground of a plot for the least, the colour of a measurement for the greatest.
 QRgb colour_of(double mean, const HeatMap& map) {
@@ -63,7 +62,7 @@ int ValuePicture::label_height() const { return fontMetrics().height() + 2; }
 // The cells are squares where there is room for them.
 QRect ValuePicture::map_area() const {
   const HeatMap& map = seen_.map;
-  const QRect half(0, label_height(), (width() - kGap) / 2, height() - label_height());
+  const QRect half(0, label_height(), (width() - kPictureGap) / 2, height() - label_height());
   if (map.rows == 0 || half.width() < 1 || half.height() < 1) return {};
   const double scale = std::min(static_cast<double>(half.width()) / map.columns, static_cast<double>(half.height()) / map.rows);
   const int most = 24;  // pixels of one cell
@@ -73,7 +72,7 @@ QRect ValuePicture::map_area() const {
 }
 
 QRect ValuePicture::histogram_area() const {
-  const int left = (width() + kGap) / 2;
+  const int left = (width() + kPictureGap) / 2;
   const QRect area(left, label_height(), width() - left, height() - 2 * label_height());
   return seen_.histogram.counts.empty() || area.width() < 1 || area.height() < 1 ? QRect() : area;
 }
@@ -93,7 +92,7 @@ void ValuePicture::paint_map(QPainter& painter) const {
     for (int column = 0; column < map.columns; ++column)
       image.setPixel(column, row, colour_of(static_cast<double>(map.cell(row, column)), map));
   painter.setPen(qt(colours::kFaint));
-  painter.drawText(QRect(0, 0, (width() - kGap) / 2, label_height()), Qt::AlignLeft | Qt::AlignVCenter,
+  painter.drawText(QRect(0, 0, (width() - kPictureGap) / 2, label_height()), Qt::AlignLeft | Qt::AlignVCenter,
                    QString::fromStdString(map_text(map)));
   painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
   painter.drawImage(area, image);

@@ -1,12 +1,11 @@
 #include <tapedeck/viewer/plan/byte_chains.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 bool shares(Reason reason) {
   return reason == Reason::in_place || reason == Reason::alias || reason == Reason::part || reason == Reason::update;

@@ -1,4 +1,5 @@
 #include <tapedeck/viewer/plan/delta_table.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <string>
 
@@ -7,8 +8,6 @@ namespace tapedeck::viewer {
 namespace {
 
 using K = ColumnKind;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 const TableLayout kDelta = {"compare",
                             "value",
@@ -69,9 +68,9 @@ Side side_of(const PlanModel& model, std::int32_t entry) {
   return side;
 }
 
-class Row {
+class DeltaRow {
  public:
-  Row(Table* table, std::int32_t row) : table_(table), row_(row) {}
+  DeltaRow(Table* table, std::int32_t row) : table_(table), row_(row) {}
   void text(const char* key, const std::string& text) const { table_->set_text(kDelta.column(key), row_, text); }
   void number(const char* key, double number) const { table_->set_number(kDelta.column(key), row_, number); }
   void flag(const char* word) const { table_->set_flag(kDelta.flag(word), row_); }
@@ -81,7 +80,7 @@ class Row {
   std::int32_t row_;
 };
 
-void fill_side(const Row& row, const Side& side, const std::string& which) {
+void fill_side(const DeltaRow& row, const Side& side, const std::string& which) {
   row.text(("choice_" + which).c_str(), side.entry == nullptr ? "-" : value_choice_name(side.entry->choice));
   if (side.entry == nullptr) return;
   row.number(("bytes_" + which).c_str(), static_cast<double>(side.entry->bytes));
@@ -91,7 +90,7 @@ void fill_side(const Row& row, const Side& side, const std::string& which) {
   row.number(("address_" + which).c_str(), side.address);
 }
 
-void fill(const Row& row, const MatchedValue& value, const Side& left, const Side& right) {
+void fill(const DeltaRow& row, const MatchedValue& value, const Side& left, const Side& right) {
   const Side& shown = right.entry != nullptr ? right : left;
   const bool both = left.entry != nullptr && right.entry != nullptr;
   const std::string name = "%" + shown.entry->name;
@@ -122,7 +121,7 @@ Table make_delta_table(const MatchedPlans& plans) {
     const Side left = side_of(*plans.side(0).model, value.entry[0]), right = side_of(*plans.side(1).model, value.entry[1]);
     const Side& shown = right.entry != nullptr ? right : left;
     table.set_ids(i, {kNone, shown.entry->copies.front(), value.entry[1]});
-    fill(Row(&table, i), value, left, right);
+    fill(DeltaRow(&table, i), value, left, right);
   }
   table.finish();
   return table;

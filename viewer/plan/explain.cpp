@@ -3,6 +3,7 @@
 
 #include <tapedeck/engine/text/shown_name.h>
 #include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,8 +11,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 bool valid_value(const Plan& plan, ValueId v) { return v >= 0 && at(v) < plan.values.size() && v < plan.graph.value_count(); }
 bool valid_node(const Plan& plan, NodeId n) { return n >= 0 && n < plan.graph.node_count(); }

@@ -2,6 +2,7 @@
 
 #include <tapedeck/capture/explain/compare_graphs.h>
 #include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <fmt/format.h>
 
@@ -15,8 +16,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 using Entries = std::unordered_map<std::string_view, std::int32_t>;
 

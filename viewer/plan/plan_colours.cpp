@@ -1,12 +1,11 @@
 #include <tapedeck/viewer/plan/plan_colours.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <utility>
 
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // The order of the stack of roles: first the bytes that are always there, then the bytes that the plan decides about.
 constexpr RoleClass kStack[kRoleClassCount] = {RoleClass::state,    RoleClass::constant,  RoleClass::input,

@@ -10,6 +10,7 @@
 #include <tapedeck/viewer/plan/release_later.h>
 #include <tapedeck/viewer/plan/same_step.h>
 #include <tapedeck/viewer/plan/tables.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,8 +24,6 @@ namespace tapedeck::viewer {
 namespace {
 
 std::atomic<std::uint64_t> serials{0};  // atomic, because the worker's thread makes models as well
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // The lifetime of a value, clipped to the schedule: [begin_of, end_of).
 NodeId begin_of(const Placement& p) { return std::max<NodeId>(p.birth, 0); }

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/planner/segments/simulated_schedule.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,6 @@
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<double> costs_of(const PlanModel& model) {
   std::vector<double> us;

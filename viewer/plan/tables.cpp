@@ -5,6 +5,7 @@
 //     parameters   a row for each parameter, state, input, constant and output
 //     decisions    a row for each decision of the strategy, in order
 #include <tapedeck/viewer/plan/tables.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -14,8 +15,6 @@ namespace tapedeck::viewer {
 namespace {
 
 using K = ColumnKind;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 const std::vector<const char*> kMarks = {"clone", "kept", "recomputed", "elsewhere"};
 

@@ -1,6 +1,7 @@
 // Finds the groups of a graph; see value_groups.h. A path is cut to its first levels; every distinct beginning is a candidate
 // with its bytes, and candidates become groups in the order in which the program reaches them.
 #include <tapedeck/viewer/plan/value_groups.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 #include <cctype>
@@ -12,8 +13,6 @@ namespace tapedeck::viewer {
 namespace {
 
 constexpr const char* kNames[kColourByCount] = {"role", "module", "op"};
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // The first `depth` levels of a path: ("stage1.0.conv1", 2) -> "stage1.0".
 std::string_view beginning(std::string_view path, int depth) {

@@ -1,12 +1,11 @@
 #include <tapedeck/viewer/plan/value_index.h>
+#include <tapedeck/viewer/words/index.h>
 
 #include <algorithm>
 
 namespace tapedeck::viewer {
 
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // Whether the node reads the value at place i of its operands for the first time.
 bool is_first(std::span<const ValueId> inputs, std::size_t i) {

@@ -18,8 +18,8 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kLetters = 52;     // in a line of the card
-constexpr int kMsToWatch = 150;  // between two looks at the task
+constexpr int kCardLetters = 52;  // in a line of the card
+constexpr int kMsToWatch = 150;   // between two looks at the task
 
 // A frame that lets all events through to what lies under it.
 class Frame : public QWidget {
@@ -125,7 +125,7 @@ void Tour::show_task() {
 void Tour::place() {
   const QWidget& window = *parentWidget();
   const int margin = fontMetrics().height();
-  setFixedWidth(std::min(kLetters * fontMetrics().averageCharWidth(), window.width() - 2 * margin));
+  setFixedWidth(std::min(kCardLetters * fontMetrics().averageCharWidth(), window.width() - 2 * margin));
   const int tall = layout()->hasHeightForWidth() ? layout()->totalHeightForWidth(width()) : sizeHint().height();
   resize(width(), tall);
   QRect framed;

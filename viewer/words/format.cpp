@@ -19,7 +19,7 @@ std::string printf_number(const char* format, double value) {
 }
 
 // Takes a plain decimal number ("12", "1.5") from the front of `text`. Signs, exponents and locales are not read.
-bool take_number(std::string_view* text, double* value) {
+bool take_digits(std::string_view* text, double* value) {
   std::size_t n = 0;
   int digits = 0, points = 0;
   while (n < text->size() && (((*text)[n] >= '0' && (*text)[n] <= '9') || (*text)[n] == '.')) {
@@ -139,7 +139,7 @@ bool parse_bytes(std::string_view text, std::int64_t* bytes) {
                {"TB", 1e12}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
   text = trimmed(text);
   double value = 0;
-  if (!take_number(&text, &value)) return false;
+  if (!take_digits(&text, &value)) return false;
   text = trimmed(text);
   for (const auto& unit : units) {
     if (text != unit.name) continue;
@@ -156,7 +156,7 @@ bool parse_budget(std::string_view text, Budget* budget) {
   if (!text.empty() && text.back() == '%') {
     text = trimmed(text.substr(0, text.size() - 1));
     double value = 0;
-    if (!take_number(&text, &value) || !text.empty() || value > 1e6) return false;
+    if (!take_digits(&text, &value) || !text.empty() || value > 1e6) return false;
     *budget = Budget{-1, value};
     return true;
   }

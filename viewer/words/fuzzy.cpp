@@ -13,8 +13,10 @@ namespace {
 constexpr int kNever = -1, kLetter = 4, kFollows = 9, kBeginsWord = 8;
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-bool begins_word(std::string_view text, std::size_t i) { return i == 0 || (is_letter(text[i]) && !is_letter(text[i - 1])); }
+bool is_word_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool begins_word(std::string_view text, std::size_t i) {
+  return i == 0 || (is_word_letter(text[i]) && !is_word_letter(text[i - 1]));
+}
 
 // Adds one letter to all ways so far.
 std::vector<int> with_letter(const std::vector<int>& before, char letter, std::string_view text, bool first) {

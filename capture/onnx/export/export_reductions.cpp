@@ -88,7 +88,7 @@ Terms bilinear(N& n) {
 }
 
 // [out, in]: how much each element of an axis has in each result.
-Term shares(N& n, std::int64_t out, std::int64_t in, bool align_corners) {
+Term bilinear_shares(N& n, std::int64_t out, std::int64_t in, bool align_corners) {
   std::vector<double> values(static_cast<std::size_t>(out * in));
   for (std::int64_t i = 0; i < out; ++i) {
     const Tap tap = bilinear_tap(i, in, out, align_corners);
@@ -102,8 +102,8 @@ Term shares(N& n, std::int64_t out, std::int64_t in, bool align_corners) {
 Terms bilinear_grad(N& n) {
   const Shape &dy = n.in(0).shape, &dx = n.out().shape;
   const bool align = n.attributes<InterpolateBilinearAttrs>().align_corners;
-  const Term rows = transposed(shares(n, dy[2], dx[2], align), {1, 0});
-  return {product(rows, product(n[0], shares(n, dy[3], dx[3], align)))};
+  const Term rows = transposed(bilinear_shares(n, dy[2], dx[2], align), {1, 0});
+  return {product(rows, product(n[0], bilinear_shares(n, dy[3], dx[3], align)))};
 }
 
 // One axis after the other: slices that show the same one are added.

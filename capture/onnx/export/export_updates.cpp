@@ -16,14 +16,14 @@ struct Step {
   Terms moments;
 };
 
-Term condition_of(N& n) { return n.in(n.count() - 1).dtype == DType::boolean ? n[n.count() - 1] : Term(); }
+Term update_condition(N& n) { return n.in(n.count() - 1).dtype == DType::boolean ? n[n.count() - 1] : Term(); }
 
 Step step_of(N& n, int moments, double decay = 0) {
   Step s;
   s.w = n[0];
   s.g = decay == 0 ? n[1] : n[1] + decay * n[0];
   for (int i = 0; i < moments; ++i) s.moments.push_back(n[2 + i]);
-  const int last = n.count() - (condition_of(n).name().empty() ? 1 : 2);
+  const int last = n.count() - (update_condition(n).name().empty() ? 1 : 2);
   s.rate = n[last].as(n.in(0).dtype);
   if (last > 2 + moments) s.count = n[last - 1];
   return s;
@@ -31,7 +31,7 @@ Step step_of(N& n, int moments, double decay = 0) {
 
 // The results of a step that counts; the old values of one that does not.
 Terms if_it_counts(N& n, const Terms& results, const Terms& old) {
-  const Term counts = condition_of(n);
+  const Term counts = update_condition(n);
   if (counts.name().empty()) return results;
   Terms chosen;
   for (std::size_t i = 0; i < results.size(); ++i) chosen.push_back(choose(counts, results[i], old[i]));

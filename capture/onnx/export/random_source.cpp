@@ -34,7 +34,7 @@ std::vector<Frame> frames_of(const ModelBuilder& at) {
   return frames;
 }
 
-bool is_alias(const tapedeck::Node& node) { return node.op == &ops::alias || node.op == &ops::stop_gradient; }
+bool is_plain_alias(const tapedeck::Node& node) { return node.op == &ops::alias || node.op == &ops::stop_gradient; }
 
 enum class Enters { nowhere, captured, slice, pass };
 
@@ -95,8 +95,8 @@ class Walk {
   bool through_node() {
     const tapedeck::Node& node = node_of(graph(), graph().values[static_cast<std::size_t>(v_)].node);
     const auto inputs = graph().inputs(node);
-    if (node.op == &ops::rng_next || is_alias(node)) {
-      if (!is_alias(node)) found_.name = "/next" + found_.name;
+    if (node.op == &ops::rng_next || is_plain_alias(node)) {
+      if (!is_plain_alias(node)) found_.name = "/next" + found_.name;
       v_ = inputs[0];
       return true;
     }
@@ -116,7 +116,7 @@ class Walk {
       const NodeId maker = f.graph->values[static_cast<std::size_t>(v)].node;
       if (maker != kNone) {
         const tapedeck::Node& node = node_of(*f.graph, maker);
-        if (is_alias(node)) {
+        if (is_plain_alias(node)) {
           v = f.graph->inputs(node)[0];
           continue;
         }

@@ -24,7 +24,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // the most bytes of a size, an offset or an alignment
+constexpr std::int64_t kMostCsvBytes = std::int64_t{1} << 60;  // the most bytes of a size, an offset or an alignment
 constexpr std::size_t kMostBuffers = std::size_t{1} << 26;
 
 enum Column { kId, kLower, kUpper, kEnd, kSize, kAlignment, kHint, kOffset, kGaps, kColumns };
@@ -44,7 +44,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::vector<std::string> split(std::string_view line, char at) {
+std::vector<std::string> split_fields(std::string_view line, char at) {
   std::vector<std::string> fields;
   for (std::size_t from = 0;;) {
     const std::size_t to = line.find(at, from);
@@ -197,11 +197,11 @@ class Parser {
     if (value < least || value > most) fail(fmt::format("{} {} is not within {}..{}", what, value, least, most));
     return value;
   }
-  std::int64_t time(Column column) const { return number(column, -kMostBytes, kMostBytes); }
+  std::int64_t time(Column column) const { return number(column, -kMostCsvBytes, kMostCsvBytes); }
 
   std::int64_t optional(Column column, std::int64_t least, std::int64_t missing) const {
     if (!at_[column] || field(column).empty()) return missing;
-    const std::int64_t value = number(column, std::min(least, missing), kMostBytes);
+    const std::int64_t value = number(column, std::min(least, missing), kMostCsvBytes);
     if (value < least && value != missing) fail(fmt::format("{} {} is less than {}", named(column), value, least));
     return value;
   }
@@ -214,8 +214,8 @@ class Parser {
     if (const auto [first, is_new] = ids_.emplace(field(kId), line_number_); !is_new)
       fail(fmt::format("buffer {} is there already, in line {}", shown(field(kId)), first->second));
     Tenant b;
-    b.bytes = number(kSize, 0, kMostBytes);
-    if (b.bytes > kMostBytes - sum_) fail(fmt::format("the sizes up to here sum up to more than {} bytes", kMostBytes));
+    b.bytes = number(kSize, 0, kMostCsvBytes);
+    if (b.bytes > kMostCsvBytes - sum_) fail(fmt::format("the sizes up to here sum up to more than {} bytes", kMostCsvBytes));
     sum_ += b.bytes;
     b.alignment = optional(kAlignment, 1, default_alignment_);
     b.hint = optional(kHint, 0, -1);
@@ -232,7 +232,7 @@ class Parser {
     life.whole.end = at_[kUpper] ? time(kUpper) : time(kEnd) + 1;
     if (life.whole.first >= life.whole.end) fail_never_alive();
     if (at_[kGaps])
-      for (const std::string& gap : split(field(kGaps), ' ')) {
+      for (const std::string& gap : split_fields(field(kGaps), ' ')) {
         if (gap.empty()) continue;
         const Times times = read_gap(gap.substr(0, gap.find('@')), life.whole);
         if (gap.find('@') == std::string::npos || is_empty_window(gap)) life.gaps.push_back(times);

@@ -26,7 +26,7 @@ constexpr std::size_t kSharesWithoutSearch = 4;
 constexpr std::int64_t kMayLose = 100;  // without a search, a loss of the bound divided by this is accepted
 // The search gives up after so many placements without a win, plus one for each two buffers, unless only time limits it.
 constexpr std::int64_t kPatience = 1000;
-constexpr std::size_t kFew = 1500;  // instances of at most so many buffers are placed quickly
+constexpr std::size_t kFewBuffers = 1500;  // instances of at most so many buffers are placed quickly
 
 class ChunkSearch {
  public:
@@ -52,7 +52,7 @@ class ChunkSearch {
 
  private:
   bool is_done() const { return best_.end <= std::max(p_.bound, options_.capacity); }
-  bool is_good() const { return best_.end - p_.bound <= p_.bound / kMayLose || p_.buffers.size() > kFew; }
+  bool is_good() const { return best_.end - p_.bound <= p_.bound / kMayLose || p_.buffers.size() > kFewBuffers; }
   double seconds() const { return std::chrono::duration<double>(PlaceClock::now() - begun_).count(); }
   bool has_time() const {
     if (options_.cancel && *options_.cancel) return false;
@@ -125,7 +125,7 @@ class ChunkSearch {
   }
 
   Attempt place_in_order(const PlaceOrder& order, const Chunks& chunks, const Oversized& large) const {
-    if (p_.buffers.size() <= kFew) {
+    if (p_.buffers.size() <= kFewBuffers) {
       SmallSpace space(chunks);
       return attempt(p_, order, Fit::first, {.stop = &stop_}, space, large.offsets);
     }

@@ -16,7 +16,7 @@ namespace tapedeck {
 namespace {
 
 constexpr std::int64_t kFixed = std::int64_t{1} << 40;  // the weight of a fixed buffer: no other weight exceeds it
-constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNoOffset = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
@@ -162,7 +162,7 @@ void Climber::sort_edges(std::vector<Edge>* edges) {
 // The offset at which the buffers in the way weigh least: offset 0, or directly above a buffer, or directly below one. If no
 // buffer is in the way at several offsets, the lowest of these is chosen. -1: the buffer does not fit below the target.
 std::int64_t Climber::find_cheapest(const Tenant& b) {
-  cheapest_ = kNowhere;
+  cheapest_ = kNoOffset;
   std::int64_t chosen = -1;
   std::uint32_t ties = 0;
   std::size_t s = 0, e = 0;
@@ -185,8 +185,8 @@ std::int64_t Climber::find_cheapest(const Tenant& b) {
   consider(0);
   for (std::size_t above = 0, below = 0;
        cheapest_ > 0 && (above < ends_.size() || below < starts_.size());) {  // ascending offsets
-    const std::int64_t on = above < ends_.size() ? align_up(ends_[above].at, b.alignment) : kNowhere;
-    const std::int64_t room = below < starts_.size() ? starts_[below].at - b.bytes : kNowhere;
+    const std::int64_t on = above < ends_.size() ? align_up(ends_[above].at, b.alignment) : kNoOffset;
+    const std::int64_t room = below < starts_.size() ? starts_[below].at - b.bytes : kNoOffset;
     const std::int64_t under = below < starts_.size() && room >= 0 ? room / b.alignment * b.alignment : room;
     if (on <= under) {
       consider(on);

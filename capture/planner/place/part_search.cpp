@@ -10,7 +10,7 @@ namespace {
 
 // Rounds of the race without a win before the ejection search begins: small parts are solved by then. In parts of hundreds of
 // buffers every further round is a share of the work that wins nothing.
-constexpr int kPatience = 1;
+constexpr int kPartPatience = 1;
 constexpr std::int64_t kShare = 3;    // the searcher that had the last win gets so many times the work of the other
 constexpr double kUsOfLookUp = 0.06;  // microseconds to look up one buffer in the ejection search
 
@@ -55,7 +55,7 @@ Attempt PartSearch::of_race() const {
 }
 
 std::int64_t PartSearch::turn(std::int64_t low, std::int64_t goal, std::int64_t most_steps, const SearchStop& stop) {
-  if (vain_rounds_ >= kPatience && !climber_) begin_to_climb();
+  if (vain_rounds_ >= kPartPatience && !climber_) begin_to_climb();
   const std::int64_t share = climber_ && climber_->is_able() ? share_of_climber(most_steps) : 0;
   const std::int64_t before = race_.end(), look_ups = share * look_ups_of_step(part_.spans.size());
   if (share > 0) climber_->raise_lowest(std::max(low, proven()));

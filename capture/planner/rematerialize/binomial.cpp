@@ -21,9 +21,9 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostWork = 5'000'000;  // RepeatedRuns::work(): seconds
-constexpr std::size_t kMostRepeats = 10;       // runs, for each node of the graph
-constexpr std::size_t kLeastMostRuns = 5000;   // a small graph may repeat more
+constexpr std::int64_t kMostBinomialWork = 5'000'000;  // RepeatedRuns::work(): seconds
+constexpr std::size_t kMostRepeats = 10;               // runs, for each node of the graph
+constexpr std::size_t kLeastMostRuns = 5000;           // a small graph may repeat more
 
 class BinomialChooser {
  public:
@@ -33,7 +33,7 @@ class BinomialChooser {
   Choices choose() {
     choices_.points.push_back(runs_.point_after(0));
     const auto blocks = static_cast<std::int64_t>(chain_.blocks.size());
-    for (std::int64_t slots = blocks - 2; slots >= 0 && runs_.work() < kMostWork;
+    for (std::int64_t slots = blocks - 2; slots >= 0 && runs_.work() < kMostBinomialWork;
          slots -= std::max<std::int64_t>(1, slots / 8)) {
       watch_.check();
       watch_.report(1 - static_cast<double>(slots) / static_cast<double>(blocks));
@@ -82,7 +82,7 @@ class BinomialChooser {
   Choices choices_;
 };
 
-const Strategy registered = register_strategy({
+const Strategy binomial_strategy = register_strategy({
     .name = "binomial",
     .doc = "reverses a chain of blocks with few slots and the fewest recomputations (revolve), from many slots to few",
     .choose = [](const Facts& facts, const Watch& watch) { return BinomialChooser(facts, watch).choose(); },

@@ -15,9 +15,9 @@ constexpr std::int64_t kMostSteps = 60'000'000;  // of all walks together, about
 constexpr std::int64_t kLeastWalks = 100;
 constexpr std::int64_t kMostCharges = 20'000'000;  // of all charged knapsacks of a budget together, about
 constexpr std::int64_t kLeastAgain = 8;
-constexpr int kBranches = 40;         // of the search for whole items
-constexpr std::int64_t kTrials = 30;  // of a charged knapsack
-constexpr double kRounding = 1e-12;   // sums in another order may differ by this part
+constexpr int kBranches = 40;                 // of the search for whole items
+constexpr std::int64_t kKnapsackTrials = 30;  // of a charged knapsack
+constexpr double kRounding = 1e-12;           // sums in another order may differ by this part
 
 // The most bytes of operands that results of k may be written over: an operand is given to one result, and a result takes one
 // operand. `is_free` says which operands may be given.
@@ -227,7 +227,7 @@ CostBound CostBounds::at(std::int64_t budget) {
 // The nodes that ask for the most are asked again with the operands counted.
 void CostBounds::take_most(std::int64_t room, std::vector<Asking> asking, Walk* walk, Load* load, CostBound* bound) const {
   std::stable_sort(asking.begin(), asking.end(), [](const Asking& a, const Asking& b) { return a.cost > b.cost; });
-  const auto steps = kTrials * static_cast<std::int64_t>(1 + facts_.graph->nodes.size() + needs_.items.size());
+  const auto steps = kKnapsackTrials * static_cast<std::int64_t>(1 + facts_.graph->nodes.size() + needs_.items.size());
   const auto again = static_cast<std::size_t>(std::max(kLeastAgain, kMostCharges / steps));
   ChargedKnapsack knapsack;
   for (std::size_t i = 0; i < asking.size(); ++i) {

@@ -26,7 +26,8 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kPointSteps = 1000;  // each point lowers the peak by at least 1/1000 of the peak with everything kept
+constexpr std::int64_t kEchoPointSteps =
+    1000;  // each point lowers the peak by at least 1/1000 of the peak with everything kept
 
 // Mirrored nodes that are chosen together.
 struct Piece {
@@ -138,7 +139,7 @@ class EchoChooser {
       return false;
     }
     note_decision(piece, before);
-    if (choices_.points.back().live_peak - runs_.live_peak() > choices_.points.front().live_peak / kPointSteps)
+    if (choices_.points.back().live_peak - runs_.live_peak() > choices_.points.front().live_peak / kEchoPointSteps)
       choices_.points.push_back(runs_.point_after(choices_.decisions.size()));
     return true;
   }
@@ -179,7 +180,7 @@ class EchoChooser {
   Choices choices_;
 };
 
-const Strategy registered = register_strategy({
+const Strategy echo_strategy = register_strategy({
     .name = "echo",
     .doc = "recomputes cheap values of forward where this frees more bytes than it newly keeps, and never raises the peak",
     .choose = [](const Facts& facts, const Watch& watch) { return EchoChooser(facts, watch).choose(); },

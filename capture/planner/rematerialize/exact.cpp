@@ -25,15 +25,15 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostNodes = 128;
+constexpr std::size_t kMostExactNodes = 128;
 constexpr std::int64_t kWork = 20'000'000;  // nodes of the tree x rows of the program
 constexpr double kSame = 1e-6;              // of the cost of keep-all: plans that differ by less are as good
 
 void check_size(const Graph& graph) {
   require_program_solver();
-  if (graph.nodes.size() > kMostNodes)
+  if (graph.nodes.size() > kMostExactNodes)
     throw UsageError(fmt::format("strategy exact plans graphs of at most {} nodes, and this one has {}; `auto` plans any graph",
-                                 kMostNodes, graph.nodes.size()));
+                                 kMostExactNodes, graph.nodes.size()));
 }
 
 // The largest step of costs, in whole nanoseconds; 0 if costs are no whole nanoseconds.
@@ -119,7 +119,7 @@ Solved solve_exactly(const Facts& facts, std::int64_t live_bytes, double known_e
   return Exact(facts, live_bytes, known_extra_us, watch).solve();
 }
 
-const Strategy registered = register_strategy({
+const Strategy exact_strategy = register_strategy({
     .name = "exact",
     .doc = "proves the cheapest plan for a budget, for graphs of up to 128 nodes (needs CBC)",
     .solve = solve_exactly,

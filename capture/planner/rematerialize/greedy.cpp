@@ -24,10 +24,10 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kTrials = 48;              // choices tried at a peak, per way of getting operands, before it counts as stuck
+constexpr int kGreedyTrials = 48;        // choices tried at a peak, per way of getting operands, before it counts as stuck
 constexpr std::size_t kEstimates = 128;  // choices costed at a peak
 constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
-constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
+constexpr std::int64_t kMostGreedyWork = 25'000'000;  // Schedule::work() and clones costed: seconds
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr NodeId kLarge = 5000;             // beyond so many nodes one walk over the gaps serves many choices
 constexpr std::size_t kWalks = 64;          // ... of which each takes at most this part of the options that the walk found
@@ -57,7 +57,7 @@ class GreedyChooser {
   Choices choose() {
     const std::int64_t keep_all = schedule_.peak().bytes;
     choices_.points.push_back({0, 0, keep_all});
-    while (schedule_.clone_count() < most_clones_ && schedule_.work() + give_up_.costed() < kMostWork) {
+    while (schedule_.clone_count() < most_clones_ && schedule_.work() + give_up_.costed() < kMostGreedyWork) {
       watch_.check();
       peak_ = schedule_.peak();
       watch_.report(keep_all > 0 ? 1.0 - static_cast<double>(peak_.bytes) / static_cast<double>(keep_all) : 1.0);
@@ -128,7 +128,7 @@ class GreedyChooser {
   // and tried when it still leads after that.
   bool try_options(const Ways& ways) {
     int trials = 0;
-    while (!queue_.empty() && trials < kTrials && estimates_left_ > 0) {
+    while (!queue_.empty() && trials < kGreedyTrials && estimates_left_ > 0) {
       GapOption option = queue_.top();
       queue_.pop();
       if (is_large() && !is_at_peak(option.gap)) continue;
@@ -200,7 +200,7 @@ class GreedyChooser {
 }  // namespace
 
 namespace {
-const Strategy registered = register_strategy({
+const Strategy greedy_strategy = register_strategy({
     .name = "greedy",
     .doc = "recomputes, again and again, the value that frees the most bytes for its cost, as far as a budget needs it",
     .choose = [](const Facts& facts, const Watch& watch) { return GreedyChooser(facts, watch).choose(); },

@@ -23,7 +23,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostWork = 200'000'000;  // edges looked at: seconds
+constexpr std::int64_t kMostCutWork = 200'000'000;  // edges looked at: seconds
 constexpr std::int32_t kSource = 0, kSink = 1, kFirstVertex = 2;
 
 class MinCutChooser {
@@ -37,7 +37,7 @@ class MinCutChooser {
   Choices choose() {
     const std::vector<char> computable = computable_again();
     for (NodeId n = 0; n < facts_.graph->node_count(); ++n) add_node(n, computable[n]);
-    const std::int64_t kept = flow_.find(kSource, kSink, kMostWork, watch_);
+    const std::int64_t kept = flow_.find(kSource, kSink, kMostCutWork, watch_);
     std::vector<char> chosen(facts_.graph->nodes.size(), 0);
     if (kept != MaxFlow::kGivenUp) {
       const std::vector<char> again = flow_.side_of_sink(kSink);
@@ -81,7 +81,7 @@ class MinCutChooser {
   std::int64_t read_later_ = 0;  // bytes of forward values that later phases read
 };
 
-const Strategy registered = register_strategy({
+const Strategy mincut_strategy = register_strategy({
     .name = "mincut",
     .doc = "keeps the fewest bytes of forward from which cheap nodes alone make what backward reads: a minimum cut",
     .choose = [](const Facts& facts, const Watch& watch) { return MinCutChooser(facts, watch).choose(); },

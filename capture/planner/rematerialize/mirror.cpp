@@ -46,7 +46,7 @@ Choices choose_mirror(const Facts& facts, const Watch& watch) {
   });
 }
 
-const Strategy registered = register_strategy({
+const Strategy mirror_strategy = register_strategy({
     .name = "mirror",
     .doc = "recomputes, once, all forward values but random ones, products, convolutions, joins and losses (MXNet's rule)",
     .choose = choose_mirror,

@@ -10,8 +10,8 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kTrials = 12;                              // recipes tried for one choice, per way of getting operands
-constexpr int kEstimates = 48;                           // recipes costed for one choice
+constexpr int kImproverTrials = 12;                      // recipes tried for one choice, per way of getting operands
+constexpr int kImproverEstimates = 48;                   // recipes costed for one choice
 constexpr int kMostRuined = 4;                           // runs taken back in one round
 constexpr double kNoise = 0.7;                           // of rounds: scores are multiplied by e to the power of up to this
 constexpr int kPatience = 48, kPatienceOfSmall = 2'000;  // rounds without a cheaper plan, after which a bound is left
@@ -95,7 +95,7 @@ bool PlanImprover::give_up_one(std::int64_t live_bytes, double noise) {
 bool PlanImprover::try_options(const std::vector<GapOption>& options, Ways ways, const Limit& limit) {
   std::priority_queue<GapOption> queue(options.begin(), options.end());
   int trials = 0, estimates = 0;
-  while (!queue.empty() && trials < kTrials && estimates < kEstimates) {
+  while (!queue.empty() && trials < kImproverTrials && estimates < kImproverEstimates) {
     GapOption option = queue.top();
     queue.pop();
     Recipe recipe;

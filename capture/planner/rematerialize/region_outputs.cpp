@@ -10,8 +10,8 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kTrials = 48;  // outputs tried at a peak, per way of getting operands
-constexpr std::int64_t kMostWork =
+constexpr std::size_t kOutputTrials = 48;  // outputs tried at a peak, per way of getting operands
+constexpr std::int64_t kMostOutputWork =
     1'000'000;  // Schedule::work() and clones costed: a step without a budget waits for this, too
 constexpr std::int64_t kMostClonesPerNode = 4;
 
@@ -19,7 +19,7 @@ constexpr std::int64_t kMostClonesPerNode = 4;
 
 void RegionOutputs::give_up() {
   const std::int64_t most_clones = schedule_.clone_count() + kMostClonesPerNode * facts_.graph->node_count();
-  const std::int64_t most_work = schedule_.work() + kMostWork;
+  const std::int64_t most_work = schedule_.work() + kMostOutputWork;
   while (schedule_.clone_count() < most_clones && schedule_.work() + give_up_.costed() < most_work) {
     watch_.check();
     peak_ = schedule_.peak();
@@ -41,7 +41,7 @@ std::vector<Gap> RegionOutputs::gaps_at_peak() const {
   std::sort(gaps.begin(), gaps.end(), [&](const Gap& a, const Gap& b) {
     return area(a) != area(b) ? area(a) > area(b) : a.value != b.value ? a.value < b.value : a.from < b.from;
   });
-  if (gaps.size() > kTrials) gaps.resize(kTrials);
+  if (gaps.size() > kOutputTrials) gaps.resize(kOutputTrials);
   return gaps;
 }
 

@@ -197,7 +197,7 @@ Choices choose_regions(const Facts& facts, const Watch& watch) {
   return {{}, {}, {keep_all, keep_all}};
 }
 
-const Strategy registered = register_strategy({
+const Strategy regions_strategy = register_strategy({
     .name = "regions",
     .doc = "recomputes the user's checkpoint regions, each once, just before the first reader in backward; for a budget their "
            "outputs too",

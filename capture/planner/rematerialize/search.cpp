@@ -237,7 +237,7 @@ Choices improve(const Facts& facts, const KnownChoices& known, LookFor look_for,
   return search.choices(look_for);
 }
 
-const Strategy registered = register_strategy({
+const Strategy search_strategy = register_strategy({
     .name = "search",
     .doc = "improves the choices of the other strategies by a local search for the cheapest plan of every budget",
     .improve = improve,

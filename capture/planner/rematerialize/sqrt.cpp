@@ -22,7 +22,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostWork = 25'000'000;  // RepeatedRuns::work(): seconds
+constexpr std::int64_t kMostSqrtWork = 25'000'000;  // RepeatedRuns::work(): seconds
 
 class SqrtChooser {
  public:
@@ -32,7 +32,7 @@ class SqrtChooser {
   Choices choose() {
     choices_.points.push_back(runs_.point_after(0));
     const double most = 2 * std::sqrt(static_cast<double>(values_with_bytes()));
-    for (double k = 2; k <= most && runs_.work() < kMostWork; k = std::max(k + 1, k * std::sqrt(2.0))) {
+    for (double k = 2; k <= most && runs_.work() < kMostSqrtWork; k = std::max(k + 1, k * std::sqrt(2.0))) {
       watch_.check();
       try_cuts(cut_evenly(line_, static_cast<std::int64_t>(k)));
       watch_.report(std::log(k) / std::log(most));
@@ -96,7 +96,7 @@ class SqrtChooser {
   Choices choices_;
 };
 
-const Strategy registered = register_strategy({
+const Strategy sqrt_strategy = register_strategy({
     .name = "sqrt",
     .doc =
         "cuts forward into segments, up to about the square root of its length, and recomputes all but what crosses the cuts",

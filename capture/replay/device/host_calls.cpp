@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kAlignment = 64;
 
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t aligned_for_host(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 const View& view_at(const KernelCall& call, std::int32_t k) {
   return k < call.n_inputs ? call.inputs[k] : call.outputs[k - call.n_inputs];
@@ -33,7 +33,7 @@ HostCalls::HostCalls(const Program& program, DeviceQueue& queue, bool alone) : p
 
 std::int64_t HostCalls::room_for(const KernelCall& call) const {
   std::int64_t bytes = 0;
-  for (std::int32_t k = 0; k < call.n_inputs + call.n_outputs; ++k) bytes += aligned(reach_of(view_at(call, k)).bytes);
+  for (std::int32_t k = 0; k < call.n_inputs + call.n_outputs; ++k) bytes += aligned_for_host(reach_of(view_at(call, k)).bytes);
   return bytes;
 }
 
@@ -53,7 +53,7 @@ void HostCalls::lay_out(const KernelCall& call) {
     if (reach.bytes > 0) {
       copy.on_device = static_cast<char*>(view.data) - reach.before;
       view.data = at + reach.before;
-      at += aligned(reach.bytes);
+      at += aligned_for_host(reach.bytes);
     }
     views_.push_back(view);
     copies_.push_back(copy);

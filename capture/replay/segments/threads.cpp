@@ -17,8 +17,6 @@
 
 namespace tapedeck::replay {
 
-namespace {
-
 // TBB before 2022 counts a task before it takes memory for it. When there is no memory, nothing takes the task off the count,
 // and wait() would never return. Later versions count a task once it is made.
 class TaskGroup : public tbb::task_group {
@@ -42,8 +40,6 @@ class TaskGroup : public tbb::task_group {
     if constexpr (requires { self.m_wait_ctx; }) self.m_wait_ctx.release();
   }
 };
-
-}  // namespace
 
 struct Threads::Impl {
   explicit Impl(int n) : count(n), arena(n), context(tbb::task_group_context::isolated), group(context) {

@@ -83,5 +83,13 @@ TEST(Json, InfinitiesAndNanAreStrings) {
   }
 }
 
+TEST(Json, AMemberIsFoundByItsKeyOrNamedInTheError) {
+  const JsonDocument document(R"({"a": 1, "b": {"a": 2}})");
+  EXPECT_EQ(document.root().member("a").as_integer(), 1);
+  EXPECT_EQ(document.root().member("b").member("a").as_integer(), 2);
+  EXPECT_TRUE(mentions(message_of<JsonError>([&] { document.root().member("c"); }), "there is no c"));
+  EXPECT_FALSE(document.root().find("c").has_value());
+}
+
 }  // namespace
 }  // namespace tapedeck
