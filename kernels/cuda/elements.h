@@ -7,6 +7,7 @@
 // way. Its arithmetic is in i64, which wraps around to the same bits when it is stored.
 #pragma once
 
+#include <tapedeck/kernels/cuda/dispatch.h>
 #include <tapedeck/kernels/cuda/simt.h>
 #include <tapedeck/kernels/half.h>
 #include <tapedeck/kernels/kernel.h>
@@ -15,9 +16,6 @@
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
-
-struct Real {};     // f32, f16 or bf16
-struct Integer {};  // i32, i64 or u8; a bool counts as u8
 
 template <class T>
 struct ValueOf {
@@ -92,6 +90,40 @@ template <class T>
 TAPEDECK_DEVICE T narrow(T x, T) {
   return x;
 }
+
+// ---- elements of a type that is known when the kernel is compiled: halves are read to f32, and rounded when they are written
+// ----
+
+template <class S>
+struct ComputeType {
+  using type = S;
+};
+template <>
+struct ComputeType<F16> {
+  using type = float;
+};
+template <>
+struct ComputeType<Bf16> {
+  using type = float;
+};
+template <>
+struct ComputeType<Integer> {
+  using type = std::int64_t;
+};
+// The type in which a number stored as S is computed with.
+template <class S>
+using Compute = typename ComputeType<S>::type;
+
+template <class S>
+TAPEDECK_DEVICE Compute<S> read(const S& x) {
+  return wide(x);
+}
+template <class S>
+TAPEDECK_DEVICE S written(Compute<S> x) {
+  return narrow(x, S{});
+}
+
+// ---- elements whose type is known at run time ----
 
 // The value of the bits of f16 or bf16.
 TAPEDECK_DEVICE float half_value(DType dtype, std::uint16_t bits) {
@@ -191,38 +223,6 @@ TAPEDECK_DEVICE void store_pack(void* data, DType dtype, std::int64_t at, const 
   } else {
     store_as<T>(data, at, x);
   }
-}
-
-// ---- from the type of a view to a type of this file ----
-
-inline void report_unsupported(const KernelCall& call, DType dtype) {
-  call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
-}
-
-// Calls f(Real{}) for f32, f16 and bf16, and f(double{}) for f64.
-template <class F>
-void for_reals(const KernelCall& call, DType dtype, const F& f) {
-  if (dtype == DType::f64) return f(double{});
-  if (is_floating(dtype)) return f(Real{});
-  report_unsupported(call, dtype);
-}
-
-// Calls f(Real{}), f(double{}) or f(Integer{}), for every type but bool.
-template <class F>
-void for_all_numbers(const KernelCall& call, DType dtype, const F& f) {
-  if (dtype == DType::boolean) return report_unsupported(call, dtype);
-  if (is_floating(dtype)) return for_reals(call, dtype, f);
-  f(Integer{});
-}
-
-// Calls f(U{}) with the unsigned integer that is as wide as an element, for kernels that only move bytes.
-template <class F>
-void for_element_widths(DType dtype, const F& f) {
-  const std::size_t width = dtype_size(dtype);
-  if (width == 1) return f(std::uint8_t{});
-  if (width == 2) return f(std::uint16_t{});
-  if (width == 4) return f(std::uint32_t{});
-  f(std::uint64_t{});
 }
 
 inline bool is_aligned(const void* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }

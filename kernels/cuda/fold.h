@@ -257,15 +257,20 @@ void fold_the_pieces(const KernelCall& call, const FoldArgs<Task>& args) {
   if (args.cut.pieces > 1) launch(call, &fold_pieces<Task>, blocks_for(args.cut.results, 1), args);
 }
 
-// Folds all sequences of the task. `partial` has cut.bytes(sizeof(Task::A)) bytes, aligned for A.
+// Folds all sequences of the task, along or across. `partial` has cut.bytes(sizeof(Task::A)) bytes, aligned for A.
 template <class Task>
-void fold(const KernelCall& call, const Task& task, const Pieces& cut, bool across, void* partial) {
+void fold_lengthwise(const KernelCall& call, const Task& task, const Pieces& cut, void* partial) {
   if (cut.results == 0) return;
   const FoldArgs<Task> args{task, cut, static_cast<typename Task::A*>(partial)};
-  if (across)
-    launch(call, &fold_across<Task>, blocks_for(((cut.results - 1) / kWarp + 1) * cut.pieces, 1), args);
-  else
-    launch(call, &fold_along<Task>, blocks_for(cut.results * cut.pieces, kTall), args);
+  launch(call, &fold_along<Task>, blocks_for(cut.results * cut.pieces, kTall), args);
+  fold_the_pieces(call, args);
+}
+template <class Task>
+void fold(const KernelCall& call, const Task& task, const Pieces& cut, bool across, void* partial) {
+  if (!across) return fold_lengthwise(call, task, cut, partial);
+  if (cut.results == 0) return;
+  const FoldArgs<Task> args{task, cut, static_cast<typename Task::A*>(partial)};
+  launch(call, &fold_across<Task>, blocks_for(((cut.results - 1) / kWarp + 1) * cut.pieces, 1), args);
   fold_the_pieces(call, args);
 }
 

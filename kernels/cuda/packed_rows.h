@@ -68,7 +68,9 @@ struct RowPacks {
   template <class Team, int kWidth, class F>
   TAPEDECK_DEVICE void singles(const F& single) const {
     const std::int64_t tail = head + packs * kWidth;
+    TAPEDECK_ROLLED
     for (std::int64_t i = Team::rank(); i < head; i += Team::size()) single(i);
+    TAPEDECK_ROLLED
     for (std::int64_t i = tail + Team::rank(); i < n; i += Team::size()) single(i);
   }
 };

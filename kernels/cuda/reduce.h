@@ -1,6 +1,5 @@
 // Reductions by a team of threads: a thread, a warp or a block works on one row, and every member gets the total. The tree of a
 // total is fixed: within a warp by shuffles, lane l with lane l + 16, l + 8, ..., and then the warps of a block in pairs.
-// Also the types of stored numbers: f16 and bf16 are read to f32 and rounded when they are written.
 #pragma once
 
 #include <tapedeck/kernels/cuda/elements.h>
@@ -14,74 +13,6 @@
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 namespace folds {
-
-// ---- stored numbers ----
-
-template <class S>
-struct ComputeType {
-  using type = S;
-};
-template <>
-struct ComputeType<F16> {
-  using type = float;
-};
-template <>
-struct ComputeType<Bf16> {
-  using type = float;
-};
-// The type in which a number stored as S is computed with.
-template <class S>
-using Compute = typename ComputeType<S>::type;
-
-template <class S>
-TAPEDECK_DEVICE Compute<S> read(const S& x) {
-  return wide(x);
-}
-template <class S>
-TAPEDECK_DEVICE S written(Compute<S> x) {
-  return narrow(x, S{});
-}
-
-inline void unsupported(const KernelCall& call, DType dtype) {
-  call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
-}
-
-// Calls f(S{}) for the floating types, the halves as F16 and Bf16.
-template <class F>
-void for_floats(const KernelCall& call, DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::f16:
-      return f(F16{});
-    case DType::bf16:
-      return f(Bf16{});
-    default:
-      return unsupported(call, dtype);
-  }
-}
-
-// Calls f(T{}) for the types that the CPU kernels compute in. Booleans are read as u8.
-template <class F>
-void for_numbers(const KernelCall& call, DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-    case DType::boolean:
-      return f(std::uint8_t{});
-    default:
-      return unsupported(call, dtype);
-  }
-}
 
 // ---- accumulators ----
 

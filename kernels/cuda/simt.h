@@ -153,22 +153,41 @@ inline Launch for_items(std::int64_t items) {
   return {.blocks = wanted < kMaxBlocks ? wanted : kMaxBlocks};
 }
 
-// Runs kernel(argument) on the stream of the call, and does not wait. An error of the launch itself is reported in the call. An
-// error that happens later on the device shows at the next synchronisation (runtime.h). A launch of no blocks is none.
+// A kernel without the type of its argument: host code that launches many kernels in the same way is compiled once.
+struct AnyKernel {
+#ifdef __CUDACC__
+  const void* function;
+#else
+  void (*function)();
+  void (*run)(void (*function)(), const void* argument);
+#endif
+};
+
 template <class Argument>
-void launch(const KernelCall& call, void (*kernel)(Argument), const Launch& size,
-            const std::type_identity_t<Argument>& argument) {
+AnyKernel any_kernel(void (*kernel)(Argument)) {
+#ifdef __CUDACC__
+  return {reinterpret_cast<const void*>(kernel)};
+#else
+  return {reinterpret_cast<void (*)()>(kernel), [](void (*function)(), const void* argument) {
+            reinterpret_cast<void (*)(Argument)>(function)(*static_cast<const Argument*>(argument));
+          }};
+#endif
+}
+
+// Runs the kernel with the argument on the stream of the call, and does not wait. An error of the launch itself is reported in
+// the call. An error that happens later on the device shows at the next synchronisation (runtime.h). A launch of no blocks is
+// none.
+inline void launch_any(const KernelCall& call, const AnyKernel& kernel, const Launch& size, const void* argument) {
   if (size.blocks <= 0 || size.blocks_y == 0 || size.blocks_z == 0) return;
 #ifdef __CUDACC__
   const dim3 grid(static_cast<unsigned>(size.blocks), size.blocks_y, size.blocks_z);
-  const void* function = reinterpret_cast<const void*>(kernel);
   cudaError_t error = cudaSuccess;
   if (size.large_shared)
-    error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(size.shared_bytes));
-  Argument copy = argument;
-  void* arguments[] = {&copy};
+    error =
+        cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(size.shared_bytes));
+  void* arguments[] = {const_cast<void*>(argument)};  // which the launch only reads
   if (error == cudaSuccess)
-    error = cudaLaunchKernel(function, grid, dim3(size.threads), arguments, size.shared_bytes,
+    error = cudaLaunchKernel(kernel.function, grid, dim3(size.threads), arguments, size.shared_bytes,
                              static_cast<cudaStream_t>(call.stream));
   if (error == cudaSuccess) return;
   cudaGetLastError();  // clears the error, which is reported here
@@ -176,17 +195,24 @@ void launch(const KernelCall& call, void (*kernel)(Argument), const Launch& size
 #else
   (void)call;
   struct Bound {
-    void (*kernel)(Argument);
-    const Argument* argument;
-  } bound{kernel, &argument};
+    const AnyKernel* kernel;
+    const void* argument;
+  } bound{&kernel, argument};
   run_threads(
       {static_cast<unsigned>(size.blocks), size.blocks_y, size.blocks_z}, {size.threads, 1, 1}, size.shared_bytes,
       [](const void* context) {
         const auto& b = *static_cast<const Bound*>(context);
-        b.kernel(*b.argument);
+        b.kernel->run(b.kernel->function, b.argument);
       },
       &bound);
 #endif
+}
+
+// Runs kernel(argument) in the same way.
+template <class Argument>
+void launch(const KernelCall& call, void (*kernel)(Argument), const Launch& size,
+            const std::type_identity_t<Argument>& argument) {
+  launch_any(call, any_kernel(kernel), size, &argument);
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -12,8 +12,12 @@ if(TAPEDECK_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /d
   return()
 endif()
 
-if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "SASS for sm_80 and sm_90, and PTX for newer ones")
+# The kernels are compiled to PTX once, for compute_80, and assembled for sm_80 and sm_90; devices that are newer compile the PTX. No kernel
+# asks for which architecture it is compiled, so the PTX of compute_90 would be the same text, and sm_90 gets the same instructions from
+# either (tests/architecture_rule.cmake). CMAKE_CUDA_ARCHITECTURES names other architectures.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES OFF)
+  set(TAPEDECK_CUDA_CODE "--generate-code=arch=compute_80,code=[sm_80,sm_90,compute_80]")
 endif()
 # nvcc uses g++ as its host compiler even if clang compiles the rest, because clang 14 fails on <ranges> there.
 if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX} AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

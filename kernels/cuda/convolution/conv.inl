@@ -17,7 +17,7 @@
 
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/images.h>
-#include <tapedeck/kernels/cuda/convolution/real.h>
+#include <tapedeck/kernels/cuda/elements.h>
 #ifdef __CUDACC__
 #include <tapedeck/kernels/cuda/convolution/dnn_conv.h>
 #include <tapedeck/kernels/cuda/runtime.h>
@@ -130,11 +130,11 @@ TAPEDECK_DEVICE Place step_place(const ConvArgs& s, std::int64_t k, std::int64_t
 
 // The element of x under a tap of the window of an output pixel, or 0 in the padding.
 template <class T>
-TAPEDECK_DEVICE Real<T> under_window(const ConvArgs& s, const T* x, const Place& a, const Place& b) {
+TAPEDECK_DEVICE Compute<T> under_window(const ConvArgs& s, const T* x, const Place& a, const Place& b) {
   const bool inside = static_cast<unsigned>(a.d + b.d) < static_cast<unsigned>(s.in[0]) &&
                       static_cast<unsigned>(a.h + b.h) < static_cast<unsigned>(s.in[1]) &&
                       static_cast<unsigned>(a.w + b.w) < static_cast<unsigned>(s.in[2]);
-  return inside ? read(x[a.at + b.at]) : Real<T>(0);
+  return inside ? read(x[a.at + b.at]) : Compute<T>(0);
 }
 
 // Divides a coordinate by the stride. The result is -1 if there is a remainder, or if the result lies outside.
@@ -149,11 +149,11 @@ TAPEDECK_DEVICE int output_coordinate(int at, int stride, int size) {
 
 // The element of dy whose window has the given tap over an input pixel, or 0 if there is none.
 template <class T>
-TAPEDECK_DEVICE Real<T> over_pixel(const ConvArgs& s, const T* dy, const Place& pixel, const Place& tap) {
+TAPEDECK_DEVICE Compute<T> over_pixel(const ConvArgs& s, const T* dy, const Place& pixel, const Place& tap) {
   const int d = output_coordinate(pixel.d - tap.d, s.stride[0], s.out_size[0]);
   const int h = output_coordinate(pixel.h - tap.h, s.stride[1], s.out_size[1]);
   const int w = output_coordinate(pixel.w - tap.w, s.stride[2], s.out_size[2]);
-  if ((d | h | w) < 0) return Real<T>(0);
+  if ((d | h | w) < 0) return Compute<T>(0);
   return read(dy[pixel.at + tap.at + offset_in(s.out_size, d, h, w)]);
 }
 
@@ -186,7 +186,7 @@ TAPEDECK_DEVICE const T* operand_b(const ConvArgs& s) {
 }
 
 template <ConvPass kPass, class T>
-TAPEDECK_DEVICE Real<T> element_b(const ConvArgs& s, const T* b, const Place& column, const Place& step) {
+TAPEDECK_DEVICE Compute<T> element_b(const ConvArgs& s, const T* b, const Place& column, const Place& step) {
   if constexpr (kPass == ConvPass::input_grad)
     return over_pixel(s, b, column, step);
   else
@@ -211,7 +211,7 @@ static_assert(kThreads == kStep * kStep && kTile == kStep * kSide && kThreads ==
 
 template <ConvPass kPass, class T>
 TAPEDECK_KERNEL void conv_tile_kernel(const ConvArgs s) {
-  using R = Real<T>;
+  using R = Compute<T>;
   using F = Fetch<kPass>;
   TAPEDECK_SHARED Place columns[kTile], steps[kStep];
   alignas(16) TAPEDECK_SHARED R tile_a[kStep][kTile + 4];
@@ -274,7 +274,7 @@ TAPEDECK_KERNEL void conv_tile_kernel(const ConvArgs s) {
       if (kPass == ConvPass::weight_grad && gridDim.z > 1)
         static_cast<R*>(s.out)[at] = sum[i][j];
       else
-        write(static_cast<T*>(s.out)[at], sum[i][j]);
+        static_cast<T*>(s.out)[at] = written<T>(sum[i][j]);
     }
   }
 }
@@ -287,11 +287,11 @@ struct PartsArgs {
 
 template <class T>
 TAPEDECK_KERNEL void add_parts_kernel(const PartsArgs s) {
-  const auto* parts = static_cast<const Real<T>*>(s.parts);
+  const auto* parts = static_cast<const Compute<T>*>(s.parts);
   for (std::int64_t i = thread_index(); i < s.n; i += thread_count()) {
-    Real<T> sum = 0;
+    Compute<T> sum = 0;
     for (std::int64_t part = 0; part < s.count; ++part) sum += parts[part * s.n + i];
-    write(static_cast<T*>(s.out)[i], sum);
+    static_cast<T*>(s.out)[i] = written<T>(sum);
   }
 }
 
@@ -307,7 +307,7 @@ TAPEDECK_KERNEL void direct_forward_kernel(const ConvArgs s) {
     const Place pixel = output_pixel(s, image * s.out_plane + i % s.out_plane);
     const T* const from = x + channel / s.out_per_group * s.in_per_group * s.in_plane;
     const T* weight = w + channel * s.in_per_group * s.taps;
-    Real<T> sum = 0;
+    Compute<T> sum = 0;
     for (std::int64_t c = 0; c < s.in_per_group; ++c)
       for (int d = 0; d < s.kernel[0]; ++d)
         for (int h = 0; h < s.kernel[1]; ++h)
@@ -316,7 +316,7 @@ TAPEDECK_KERNEL void direct_forward_kernel(const ConvArgs s) {
             const Place tap{c * s.in_plane + offset_in(s.in, to_d, to_h, to_w), 0, to_d, to_h, to_w};
             sum = std::fma(read(*weight++), under_window(s, from, pixel, tap), sum);
           }
-    write(static_cast<T*>(s.out)[pixel.own + channel * s.out_plane], sum);
+    static_cast<T*>(s.out)[pixel.own + channel * s.out_plane] = written<T>(sum);
   }
 }
 
@@ -328,7 +328,7 @@ TAPEDECK_KERNEL void direct_input_grad_kernel(const ConvArgs s) {
     const std::int64_t channel = i / s.in_plane % channels, image = i / s.in_plane / channels;
     const Place pixel = input_pixel(s, image * s.in_plane + i % s.in_plane);
     const std::int64_t first = channel / s.in_per_group * s.out_per_group;
-    Real<T> sum = 0;
+    Compute<T> sum = 0;
     for (std::int64_t c = 0; c < s.out_per_group; ++c) {
       const T* weight = w + ((first + c) * s.in_per_group + channel % s.in_per_group) * s.taps;
       for (int d = 0; d < s.kernel[0]; ++d)
@@ -338,21 +338,21 @@ TAPEDECK_KERNEL void direct_input_grad_kernel(const ConvArgs s) {
             sum = std::fma(read(*weight++), over_pixel(s, dy, pixel, tap), sum);
           }
     }
-    write(static_cast<T*>(s.out)[pixel.own + channel * s.in_plane], sum);
+    static_cast<T*>(s.out)[pixel.own + channel * s.in_plane] = written<T>(sum);
   }
 }
 
 // A block computes one weight: each thread adds every kThreads-th pixel, and a tree adds the threads.
 template <class T>
 TAPEDECK_KERNEL void direct_weight_grad_kernel(const ConvArgs s) {
-  TAPEDECK_SHARED Real<T> sums[kThreads];
+  TAPEDECK_SHARED Compute<T> sums[kThreads];
   const auto *dy = static_cast<const T*>(s.first), *x = static_cast<const T*>(s.second);
   const std::int64_t columns = s.in_per_group * s.taps, weights = s.groups * s.out_per_group * columns;
   for (std::int64_t i = blockIdx.x; i < weights; i += gridDim.x) {
     const std::int64_t channel = i / columns;
     const Place tap = input_tap(s, i % columns);
     const T* const from = x + channel / s.out_per_group * s.in_per_group * s.in_plane;
-    Real<T> sum = 0;
+    Compute<T> sum = 0;
     for (std::int64_t at = threadIdx.x; at < s.batch * s.out_plane; at += kThreads) {
       const Place pixel = output_pixel(s, at);
       sum = std::fma(read(dy[pixel.own + channel * s.out_plane]), under_window(s, from, pixel, tap), sum);
@@ -363,7 +363,7 @@ TAPEDECK_KERNEL void direct_weight_grad_kernel(const ConvArgs s) {
       if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
       sync_block();
     }
-    if (threadIdx.x == 0) write(static_cast<T*>(s.out)[i], sums[0]);
+    if (threadIdx.x == 0) static_cast<T*>(s.out)[i] = written<T>(sums[0]);
     sync_block();
   }
 }
@@ -470,11 +470,11 @@ void convolve_narrow(const KernelCall& call, const ConvArgs& args, ConvPass pass
 
 template <class T>
 void convolve_weight_tiles(const KernelCall& call, ConvArgs args) {
-  const std::int64_t n = args.groups * args.rows * args.columns, wanted = split_count(args, sizeof(Real<T>));
+  const std::int64_t n = args.groups * args.rows * args.columns, wanted = split_count(args, sizeof(Compute<T>));
   args.split_depth = ((args.depth + wanted - 1) / wanted + kStep - 1) / kStep * kStep;
   std::int64_t count = args.depth > 0 ? (args.depth + args.split_depth - 1) / args.split_depth : 1;
   void* const result = args.out;
-  if (static_cast<std::int64_t>(call.workspace_bytes / sizeof(Real<T>)) < count * n) count = 1;
+  if (static_cast<std::int64_t>(call.workspace_bytes / sizeof(Compute<T>)) < count * n) count = 1;
   if (count == 1)
     args.split_depth = args.depth;
   else
@@ -487,7 +487,7 @@ void convolve_weight_tiles(const KernelCall& call, ConvArgs args) {
 inline void convolve_by_own_kernels(const KernelCall& call, const ConvCall& c) {
   const ConvArgs args = conv_args(call, c);
   if (!fits_kernels(args, c)) return call.fault->report("convolution too large for a device", args.in_plane);
-  for_reals(call, call.outputs[0].dtype, [&](auto t) {
+  for_floats(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
     if (narrow(args)) return convolve_narrow<T>(call, args, c.pass);
     const Launch tiles{.blocks = args.groups * args.row_tiles * args.column_tiles};

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tapedeck/kernels/cpu/images.h>
-#include <tapedeck/kernels/cuda/convolution/real.h>
+#include <tapedeck/kernels/cuda/elements.h>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
@@ -27,20 +27,33 @@ TAPEDECK_DEVICE Element element_of(std::int64_t i, std::int64_t plane_size, cons
   return {plane, at, static_cast<int>(depth), static_cast<int>(row - depth * size[1]), static_cast<int>(at - row * size[2])};
 }
 
+// One plane of an operand. Its elements are of type T, or, as Real, of f32, f16 or bf16.
+template <class T>
+struct Plane {
+  void* data;
+  DType dtype;
+  std::int64_t first;
+
+  TAPEDECK_DEVICE Value<T> operator[](std::int64_t at) const { return load<T>(data, dtype, first + at); }
+  TAPEDECK_DEVICE void set(std::int64_t at, Value<T> x) const { store<T>(data, dtype, first + at, x); }
+  TAPEDECK_DEVICE Plane from(std::int64_t at) const { return {data, dtype, first + at}; }
+};
+
 // The planes of one operand.
 struct Planes {
   void* data;
+  DType dtype;
   std::int64_t channels, plane_size, image_stride;
 
   template <class T>
-  TAPEDECK_DEVICE T* plane(std::int64_t i) const {
+  TAPEDECK_DEVICE Plane<T> plane(std::int64_t i) const {
     const std::int64_t image = quotient(i, channels);
-    return static_cast<T*>(data) + image * image_stride + (i - image * channels) * plane_size;
+    return {data, dtype, image * image_stride + (i - image * channels) * plane_size};
   }
 };
 
 inline Planes planes_of(const View& v) {
-  Planes p{v.data, v.sizes[1], 1, cpu::image_stride(v)};
+  Planes p{v.data, v.dtype, v.sizes[1], 1, cpu::image_stride(v)};
   for (int d = 2; d < v.rank; ++d) p.plane_size *= v.sizes[d];
   return p;
 }

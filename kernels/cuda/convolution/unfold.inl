@@ -48,7 +48,7 @@ TAPEDECK_KERNEL void fold_kernel(const UnfoldArgs s) {
     const std::int64_t channel = quotient(i, s.plane), at = i - channel * s.plane, h = quotient(at, s.size[1]);
     const std::int64_t w = at - h * s.size[1];
     const T* const from = static_cast<const T*>(s.from) + channel * s.window[0] * s.window[1] * s.length;
-    Real<T> sum = 0;
+    Compute<T> sum = 0;
     for (std::int64_t kh = 0; kh < s.window[0]; ++kh) {
       const std::int64_t oh = window_over(s, 0, h, kh);
       if (oh < 0) continue;
@@ -57,7 +57,7 @@ TAPEDECK_KERNEL void fold_kernel(const UnfoldArgs s) {
         if (ow >= 0) sum += read(from[(kh * s.window[1] + kw) * s.length + oh * s.windows[1] + ow]);
       }
     }
-    write(static_cast<T*>(s.to)[i], sum);
+    static_cast<T*>(s.to)[i] = written<T>(sum);
   }
 }
 
@@ -84,13 +84,13 @@ using namespace convolution;
 void unfold(const KernelCall& call) {
   if (call.outputs[0].numel() == 0) return;
   const UnfoldArgs s = unfold_args(call, call.attributes<UnfoldAttrs>(), call.inputs[0]);
-  cpu::for_widths(call.outputs[0].dtype, [&](auto u) { launch(call, &unfold_kernel<decltype(u)>, for_items(s.n), s); });
+  for_element_widths(call.outputs[0].dtype, [&](auto u) { launch(call, &unfold_kernel<decltype(u)>, for_items(s.n), s); });
 }
 
 void fold(const KernelCall& call) {
   if (call.outputs[0].numel() == 0) return;
   const UnfoldArgs s = unfold_args(call, call.attributes<FoldAttrs>(), call.outputs[0]);
-  for_reals(call, call.outputs[0].dtype, [&](auto t) { launch(call, &fold_kernel<decltype(t)>, for_items(s.n), s); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { launch(call, &fold_kernel<decltype(t)>, for_items(s.n), s); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -64,8 +64,6 @@ void cast_to(const KernelCall& call) {
   for_parts(make_walk<2>(call), [&](const Walk<2>& part) { launch<Walk<2>>(call, &cast_kernel<To>, for_items(part.n), part); });
 }
 
-inline bool is_real(DType d) { return is_floating(d) && d != DType::f64; }
-
 void cast(const KernelCall& call) {
   const DType to = call.outputs[0].dtype;
   if (is_real(to) && is_real(call.inputs[0].dtype)) return map<Real, Real>(call, Identity{});

@@ -1,2 +1,3 @@
-// The kernels of functions.inl for the device.
+// The kernels of functions of one operand, and of mathematical functions, for the device.
 #include <tapedeck/kernels/cuda/elementwise/functions.inl>
+#include <tapedeck/kernels/cuda/elementwise/unary.inl>

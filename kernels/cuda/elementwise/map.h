@@ -9,8 +9,11 @@
 
 #include <tapedeck/kernels/cuda/elements.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 namespace tapedeck::kernels {
@@ -210,13 +213,31 @@ Launch for_walk(const Walk<kOperands>& walk, std::int64_t count) {
   return for_items(walk.n - walk.packs * (count - 1));
 }
 
+// The bytes of a functor, which follow the walk in the argument of a map.
+inline constexpr std::size_t kMostFunctorBytes = 64;
+struct FunctorBytes {
+  const void* data;
+  std::size_t size;
+};
+
+// Launches a map whose threads take `count` elements at a time. This code is compiled once for all functors.
+template <int kOperands>
+void launch_map(const KernelCall& call, const AnyKernel& kernel, std::int64_t count, const FunctorBytes& f) {
+  for_parts(make_walk<kOperands>(call), [&](Walk<kOperands> walk) {
+    if (count > 1) walk.packs = count_packs(walk, count);
+    alignas(Walk<kOperands>) unsigned char argument[sizeof walk + kMostFunctorBytes];
+    std::memcpy(argument, &walk, sizeof walk);
+    std::memcpy(argument + sizeof walk, f.data, f.size);
+    launch_any(call, kernel, for_walk(walk, count), argument);
+  });
+}
+
 template <int kCount, class Out, class... In, class F>
 void map_by(const KernelCall& call, const F& f) {
-  for_parts(make_walk<1 + sizeof...(In)>(call), [&](const auto& part) {
-    Map<F, Out, In...> map{part, f};
-    if (kCount > 1) map.walk.packs = count_packs(part, kCount);
-    launch<Map<F, Out, In...>>(call, &map_kernel<kCount, F, Out, In...>, for_walk(map.walk, kCount), map);
-  });
+  using M = Map<F, Out, In...>;
+  using W = decltype(M::walk);
+  static_assert(std::is_trivially_copyable_v<M> && offsetof(M, f) == sizeof(W) && sizeof(M) <= sizeof(W) + kMostFunctorBytes);
+  launch_map<1 + sizeof...(In)>(call, any_kernel(&map_kernel<kCount, F, Out, In...>), kCount, {&f, sizeof f});
 }
 
 // A whole elementwise kernel: out = f(in...).

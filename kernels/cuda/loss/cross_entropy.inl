@@ -131,7 +131,7 @@ void fold_losses(const KernelCall& call, const LabelledRows<S>& r, Reduction red
   if (reduction == Reduction::none) return;
   const LossTask<S> task{r, static_cast<const Compute<S>*>(call.workspace), call.outputs[0].as<S>(),
                          reduction == Reduction::mean};
-  fold(call, task, Pieces(1, r.rows.rows), false, static_cast<char*>(call.workspace) + round_up(8 * r.rows.rows));
+  fold_lengthwise(call, task, Pieces(1, r.rows.rows), static_cast<char*>(call.workspace) + round_up(8 * r.rows.rows));
 }
 
 // The factor of a row's gradient: the gradient of its loss, divided by the divisor of a mean.
@@ -153,7 +153,7 @@ RowScale<S> row_scale(const KernelCall& call, const LabelledRows<S>& r, const Vi
   RowScale<S> scale{dloss.as<const S>(), nullptr, reduction == Reduction::none};
   if (reduction != Reduction::mean) return scale;
   auto* const divisor = static_cast<Compute<S>*>(call.workspace);
-  fold(call, WeightTask<S>{r, divisor, false}, Pieces(1, r.rows.rows), false, static_cast<char*>(call.workspace) + 16);
+  fold_lengthwise(call, WeightTask<S>{r, divisor, false}, Pieces(1, r.rows.rows), static_cast<char*>(call.workspace) + 16);
   scale.divisor = divisor;
   return scale;
 }
@@ -335,7 +335,7 @@ void cross_entropy_grad_of(const KernelCall& call) {
   a.scale = row_scale(call, r, call.inputs[2], reduction_of(attrs.reduction));
   if (a.smoothing != 0 && r.weights) {
     auto* const total = static_cast<Compute<S>*>(call.workspace) + 1;
-    fold(call, WeightTask<S>{r, total, true}, Pieces(1, r.rows.n), false, static_cast<char*>(call.workspace) + 16);
+    fold_lengthwise(call, WeightTask<S>{r, total, true}, Pieces(1, r.rows.n), static_cast<char*>(call.workspace) + 16);
     a.all_weights = total;
   }
   cross_entropy_grad_each_row(call, a);
@@ -409,19 +409,19 @@ std::int64_t nll_loss_grad_workspace(const KernelCall& call) { return folds::gra
 
 void cross_entropy(const KernelCall& call) {
   if (!folds::takes_labels(call, call.inputs[1])) return;
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::cross_entropy_of<decltype(t)>(call); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::cross_entropy_of<decltype(t)>(call); });
 }
 void cross_entropy_grad(const KernelCall& call) {
   if (!folds::takes_labels(call, call.inputs[1])) return;
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::cross_entropy_grad_of<decltype(t)>(call); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::cross_entropy_grad_of<decltype(t)>(call); });
 }
 void nll_loss(const KernelCall& call) {
   if (!folds::takes_labels(call, call.inputs[1])) return;
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::nll_loss_of<decltype(t)>(call); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::nll_loss_of<decltype(t)>(call); });
 }
 void nll_loss_grad(const KernelCall& call) {
   if (!folds::takes_labels(call, call.inputs[0])) return;
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::nll_loss_grad_of<decltype(t)>(call); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::nll_loss_grad_of<decltype(t)>(call); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -197,24 +197,8 @@ TAPEDECK_KERNEL void write_kernel(const Writes<Key> w) {
 template <class Key>
 void run_writes(const KernelCall& call, DType dtype, const Writes<Key>& w) {
   const Launch size = for_items(w.outer * w.m * w.inner);
-  switch (w.meet == Meet::replace && dtype == DType::boolean ? DType::u8 : dtype) {
-    case DType::f32:
-      return launch(call, &write_kernel<float, Key>, size, w);
-    case DType::f64:
-      return launch(call, &write_kernel<double, Key>, size, w);
-    case DType::f16:
-      return launch(call, &write_kernel<F16, Key>, size, w);
-    case DType::bf16:
-      return launch(call, &write_kernel<Bf16, Key>, size, w);
-    case DType::i32:
-      return launch(call, &write_kernel<std::int32_t, Key>, size, w);
-    case DType::i64:
-      return launch(call, &write_kernel<std::int64_t, Key>, size, w);
-    case DType::u8:
-      return launch(call, &write_kernel<std::uint8_t, Key>, size, w);
-    default:
-      call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
-  }
+  if (dtype == DType::boolean && w.meet != Meet::replace) return unsupported(call, dtype);
+  for_stored(call, dtype, [&](auto t) { launch(call, &write_kernel<decltype(t), Key>, size, w); });
 }
 
 constexpr std::int64_t kMostNarrow = 0xffffffffll;  // keys of 32 bits reach so far, and so do the numbers of writes

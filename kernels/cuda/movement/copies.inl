@@ -14,8 +14,6 @@ namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 namespace {
 
-using movement::Vec16;
-
 // ---- runs of bytes ----
 
 struct Bytes {
@@ -186,7 +184,7 @@ void copy_transposed_box(const KernelCall& call, const Box& b, int dimension, st
   }
   const std::int64_t most = 16 * kMaxBlocks;
   const Launch size{.blocks = t.tiles < most ? t.tiles : most};
-  movement::for_width(width, [&](auto e) { launch(call, &tiles_kernel<decltype(e)>, size, t); });
+  for_width(width, [&](auto e) { launch(call, &tiles_kernel<decltype(e)>, size, t); });
 }
 
 // ---- strips: several matrices in one launch ----
@@ -241,7 +239,7 @@ class StripList {
     }
     Launch size = for_items(most);
     size.blocks_y = static_cast<unsigned>(count_);
-    movement::for_width(width, [&](auto e) { launch(call_, &strips_kernel<decltype(e)>, size, strips_); });
+    for_width(width, [&](auto e) { launch(call_, &strips_kernel<decltype(e)>, size, strips_); });
     count_ = 0;
     all_ = 0;
   }

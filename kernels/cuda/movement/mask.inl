@@ -159,8 +159,8 @@ std::int64_t nonzero_workspace(const KernelCall& call) { return selection_space(
 void masked_select(const KernelCall& call) {
   const View& out = call.outputs[0];
   const Moves m{count_held(call, call.inputs[1], out.numel()), call.inputs[0].data, out.data};
-  movement::for_width(static_cast<std::size_t>(movement::width_of(out)),
-                      [&](auto t) { launch(call, &select_kernel<decltype(t)>, for_tiles(m.held), m); });
+  for_width(static_cast<std::size_t>(movement::width_of(out)),
+            [&](auto t) { launch(call, &select_kernel<decltype(t)>, for_tiles(m.held), m); });
 }
 std::int64_t masked_select_workspace(const KernelCall& call) { return selection_space(call.inputs[1]); }
 
@@ -168,8 +168,8 @@ void masked_scatter(const KernelCall& call) {
   const View &x = call.inputs[0], &src = call.inputs[2], &out = call.outputs[0];
   if (x.data != out.data) movement::copy_view(call, x, out);
   const Moves m{count_held(call, call.inputs[1], src.numel()), src.data, out.data};
-  movement::for_width(static_cast<std::size_t>(movement::width_of(out)),
-                      [&](auto t) { launch(call, &put_back_kernel<decltype(t)>, for_tiles(m.held), m); });
+  for_width(static_cast<std::size_t>(movement::width_of(out)),
+            [&](auto t) { launch(call, &put_back_kernel<decltype(t)>, for_tiles(m.held), m); });
 }
 std::int64_t masked_scatter_workspace(const KernelCall& call) { return selection_space(call.inputs[1]); }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tapedeck/kernels/cuda/device_fault.h>
-#include <tapedeck/kernels/cuda/simt.h>
+#include <tapedeck/kernels/cuda/dispatch.h>
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstddef>
@@ -12,27 +12,6 @@
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 namespace movement {
-
-struct alignas(16) Vec16 {
-  std::uint64_t low, high;
-};
-
-// Calls f(T{}) for the type of `bytes` bytes: 1, 2, 4, 8 or 16.
-template <class F>
-void for_width(std::size_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    case 8:
-      return f(std::uint64_t{});
-    default:
-      return f(Vec16{});
-  }
-}
 
 // The widest of 16, 8, 4, 2 and 1 bytes that divides every number of bytes in `all` (the bits of all numbers, joined by OR).
 constexpr std::size_t common_width(std::uint64_t all) {

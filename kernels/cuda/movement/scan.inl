@@ -131,29 +131,6 @@ Scan scan_of(const KernelCall& call, std::int64_t axis) {
   return s;
 }
 
-void refuse_type(const KernelCall& call) {
-  call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(call.inputs[0].dtype));
-}
-
-// Calls f(T{}) for the types of numbers.
-template <class F>
-void for_scanned(const KernelCall& call, F&& f) {
-  switch (call.inputs[0].dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-      return f(std::uint8_t{});
-    default:
-      return refuse_type(call);
-  }
-}
-
 Scan plain_scan_of(const KernelCall& call) {
   const auto& attrs = call.attributes<ScanAttrs>();
   Scan s = scan_of(call, attrs.axis);
@@ -173,19 +150,19 @@ void run_extremes(const KernelCall& call, bool largest) {
   Scan s = scan_of(call, call.attributes<AxisAttrs>().axis);
   s.index = call.outputs[1].as<std::int64_t>();
   s.largest = largest;
-  for_scanned(call, [&](auto t) { launch(call, &extremes_kernel<decltype(t)>, for_items(s.lines), s); });
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) { launch(call, &extremes_kernel<decltype(t)>, for_items(s.lines), s); });
 }
 
 }  // namespace
 
 void cumsum(const KernelCall& call) {
   const Scan s = plain_scan_of(call);
-  for_scanned(call, [&](auto t) { launch(call, &sums_kernel<decltype(t)>, for_items(s.lines), s); });
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) { launch(call, &sums_kernel<decltype(t)>, for_items(s.lines), s); });
 }
 
 void cumprod(const KernelCall& call) {
   const Scan s = plain_scan_of(call);
-  for_scanned(call, [&](auto t) { launch(call, &products_kernel<decltype(t)>, for_items(s.lines), s); });
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) { launch(call, &products_kernel<decltype(t)>, for_items(s.lines), s); });
 }
 
 void cummax(const KernelCall& call) { run_extremes(call, true); }
@@ -194,16 +171,14 @@ void cummin(const KernelCall& call) { run_extremes(call, false); }
 void linear_scan(const KernelCall& call) {
   Scan s = linear_scan_of(call);
   s.b = call.inputs[1].data;
-  if (call.inputs[0].dtype == DType::f32) return launch(call, &linear_kernel<float>, for_items(s.lines), s);
-  if (call.inputs[0].dtype == DType::f64) return launch(call, &linear_kernel<double>, for_items(s.lines), s);
-  refuse_type(call);
+  for_wide_floats(call, call.inputs[0].dtype,
+                  [&](auto t) { launch(call, &linear_kernel<decltype(t)>, for_items(s.lines), s); });
 }
 
 void logcumsumexp(const KernelCall& call) {
   const Scan s = linear_scan_of(call);
-  if (call.inputs[0].dtype == DType::f32) return launch(call, &exponents_kernel<float>, for_items(s.lines), s);
-  if (call.inputs[0].dtype == DType::f64) return launch(call, &exponents_kernel<double>, for_items(s.lines), s);
-  refuse_type(call);
+  for_wide_floats(call, call.inputs[0].dtype,
+                  [&](auto t) { launch(call, &exponents_kernel<decltype(t)>, for_items(s.lines), s); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -13,7 +13,6 @@ namespace TAPEDECK_CUDA_SPACE {
 namespace {
 
 using movement::Indices;
-using movement::Vec16;
 
 // ---- whole slices: x [outer, n, inner], index [m], out [outer, m, inner] ----
 
@@ -45,7 +44,7 @@ void select_slices(const KernelCall& call, int axis) {
       movement::common_width(movement::address_of(s.x) | movement::address_of(s.out) | static_cast<std::uint64_t>(s.inner));
   s.inner /= static_cast<std::int64_t>(width);
   const Launch size = for_items(s.outer * s.m * s.inner);
-  movement::for_width(width, [&](auto t) { launch(call, &slices_kernel<decltype(t)>, size, s); });
+  for_width(width, [&](auto t) { launch(call, &slices_kernel<decltype(t)>, size, s); });
 }
 
 // ---- single elements along an axis ----
@@ -144,8 +143,8 @@ void gather(const KernelCall& call) {
     g.sizes[d] = index.sizes[d];
     g.strides[d] = x.strides[d];
   }
-  movement::for_width(static_cast<std::size_t>(movement::width_of(x)),
-                      [&](auto t) { launch(call, &gather_kernel<decltype(t)>, for_items(g.total), g); });
+  for_width(static_cast<std::size_t>(movement::width_of(x)),
+            [&](auto t) { launch(call, &gather_kernel<decltype(t)>, for_items(g.total), g); });
 }
 
 void gather_nd(const KernelCall& call) {
@@ -172,7 +171,7 @@ void gather_nd(const KernelCall& call) {
   t.slice /= factor;
   t.batch_stride /= factor;
   for (int d = 0; d < k; ++d) t.strides[d] /= factor;
-  movement::for_width(width, [&](auto e) { launch(call, &tuples_kernel<decltype(e)>, for_items(t.tuples * t.slice), t); });
+  for_width(width, [&](auto e) { launch(call, &tuples_kernel<decltype(e)>, for_items(t.tuples * t.slice), t); });
 }
 
 // A half-precision result is made in f32 first (kernels/half.h).
@@ -188,7 +187,7 @@ void one_hot(const KernelCall& call) {
     case 8:
       return launch(call, &one_hot_kernel<std::uint64_t>, for_items(o.total), o);
     default:
-      call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(out.dtype));
+      unsupported(call, out.dtype);
   }
 }
 

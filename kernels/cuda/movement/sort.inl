@@ -152,30 +152,9 @@ void sort_all(const KernelCall& call, const SortLines& s, void* values, void* in
   }
 }
 
-// Calls f(T{}) for all types that kernels compute in; booleans are sorted as u8.
-template <class F>
-void for_sortable(const KernelCall& call, F&& f) {
-  const DType dtype = call.inputs[0].dtype;
-  switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-    case DType::boolean:
-      return f(std::uint8_t{});
-    default:
-      call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
-  }
-}
-
 void run_sort(const KernelCall& call, const SortLines& s, void* values, void* indices) {
   if (s.n == 0 || s.take == 0 || s.lines == 0) return;
-  for_sortable(call, [&](auto t) { sort_all<decltype(t)>(call, s, values, indices); });
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) { sort_all<decltype(t)>(call, s, values, indices); });
 }
 
 template <class Key>
@@ -232,7 +211,7 @@ void searchsorted(const KernelCall& call) {
   const bool right = call.attributes<SearchAttrs>().right;
   const std::int64_t n = rows.sizes[rows.rank - 1], total = values.numel();
   const std::int64_t m = rows.rank == 1 ? (total > 0 ? total : 1) : values.sizes[values.rank - 1];
-  for_sortable(call, [&](auto t) {
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) {
     using T = decltype(t);
     const Search<T> s{rows.as<T>(), values.as<T>(), call.outputs[0].as<std::int64_t>(), n, m, total, right};
     launch(call, &search_kernel<T>, for_items(total), s);

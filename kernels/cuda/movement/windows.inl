@@ -14,8 +14,6 @@ namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 namespace {
 
-using movement::Vec16;
-
 enum class Edges { constant, reflect, replicate, circular };
 
 // y shows x, from place `before` on.
@@ -121,7 +119,7 @@ void run_padding(const KernelCall& call, Padding p) {
   const std::int64_t width = movement::width_of(call.outputs[0]);
   const std::size_t wide = p.edges == Edges::constant ? padding_width(p, width) : static_cast<std::size_t>(width);
   widen(p, static_cast<std::int64_t>(wide) / width);
-  movement::for_width(wide, [&](auto t) { launch(call, &padding_kernel<decltype(t)>, for_items(p.n), p); });
+  for_width(wide, [&](auto t) { launch(call, &padding_kernel<decltype(t)>, for_items(p.n), p); });
 }
 
 Edges edges_of(const PadModeAttrs& attrs) {
@@ -153,7 +151,7 @@ std::uint64_t element_bits(const KernelCall& call, DType dtype, double value) {
     case DType::boolean:
       return value != 0;
     default:
-      call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
+      unsupported(call, dtype);
       return 0;
   }
 }
@@ -302,9 +300,7 @@ void pad_mode_grad(const KernelCall& call) {
     g.after[d] = attrs.after[d];
     g.dy_strides[d] = dy.strides[d];
   }
-  if (dx.dtype == DType::f32) return launch(call, &padding_grad_kernel<float>, for_items(g.n), g);
-  if (dx.dtype == DType::f64) return launch(call, &padding_grad_kernel<double>, for_items(g.n), g);
-  call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dx.dtype));
+  for_wide_floats(call, dx.dtype, [&](auto t) { launch(call, &padding_grad_kernel<decltype(t)>, for_items(g.n), g); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

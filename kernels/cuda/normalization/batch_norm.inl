@@ -285,13 +285,13 @@ std::int64_t batch_norm_grad_workspace(const KernelCall& call) { return batch_no
 std::int64_t batch_norm_inference_workspace(const KernelCall& call) { return batch_norm_workspace(call); }
 
 void batch_norm(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::batch_norm_of<decltype(t)>(call); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::batch_norm_of<decltype(t)>(call); });
 }
 void batch_norm_inference(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::batch_norm_inference_of<decltype(t)>(call); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::batch_norm_inference_of<decltype(t)>(call); });
 }
 void batch_norm_grad(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::batch_norm_grad_of<decltype(t)>(call); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::batch_norm_grad_of<decltype(t)>(call); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -1,3 +1,2 @@
-// The kernels of rows.inl for the device.
-#include <tapedeck/kernels/cuda/simt.h>
+// The kernels that normalize rows for the device.
 #include <tapedeck/kernels/cuda/normalization/rows.inl>

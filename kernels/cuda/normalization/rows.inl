@@ -386,31 +386,31 @@ std::int64_t group_norm_grad_workspace(const KernelCall& call) {
 }
 
 void layer_norm(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) {
+  for_floats(call, call.outputs[0].dtype, [&](auto t) {
     folds::norm_forward<decltype(t)>(call, folds::layer_rows(call), call.attributes<LayerNormAttrs>().eps, true, true);
   });
 }
 void rms_norm(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) {
+  for_floats(call, call.outputs[0].dtype, [&](auto t) {
     folds::norm_forward<decltype(t)>(call, folds::layer_rows(call), call.attributes<LayerNormAttrs>().eps, false, true);
   });
 }
 void group_norm(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype, [&](auto t) {
+  for_floats(call, call.outputs[0].dtype, [&](auto t) {
     folds::norm_forward<decltype(t)>(call, folds::group_rows(call), call.attributes<GroupNormAttrs>().eps, true, false);
   });
 }
 void layer_norm_grad(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype,
-                    [&](auto t) { folds::norm_backward<decltype(t)>(call, folds::layer_rows(call), true, true); });
+  for_floats(call, call.outputs[0].dtype,
+             [&](auto t) { folds::norm_backward<decltype(t)>(call, folds::layer_rows(call), true, true); });
 }
 void rms_norm_grad(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype,
-                    [&](auto t) { folds::norm_backward<decltype(t)>(call, folds::layer_rows(call), false, true); });
+  for_floats(call, call.outputs[0].dtype,
+             [&](auto t) { folds::norm_backward<decltype(t)>(call, folds::layer_rows(call), false, true); });
 }
 void group_norm_grad(const KernelCall& call) {
-  folds::for_floats(call, call.outputs[0].dtype,
-                    [&](auto t) { folds::norm_backward<decltype(t)>(call, folds::group_rows(call), true, false); });
+  for_floats(call, call.outputs[0].dtype,
+             [&](auto t) { folds::norm_backward<decltype(t)>(call, folds::group_rows(call), true, false); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -45,14 +45,14 @@ TAPEDECK_KERNEL void adaptive_avg_pool_kernel(const AdaptiveArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.out_plane, p.out);
     const AdaptiveWindow w = window_of(p, e.h, e.w);
-    const T* const x = p.x.plane<const T>(e.plane);
-    Real<T> total = 0;
+    const Plane<T> x = p.x.plane<T>(e.plane);
+    Value<T> total = 0;
     for (std::int64_t r = w.rows.first; r < w.rows.last; ++r) {
-      Real<T> part = 0;
-      for (std::int64_t c = w.columns.first; c < w.columns.last; ++c) part += read(x[r * p.width + c]);
+      Value<T> part = 0;
+      for (std::int64_t c = w.columns.first; c < w.columns.last; ++c) part += x[r * p.width + c];
       total += part;
     }
-    write(p.y.plane<T>(e.plane)[e.at], total / static_cast<Real<T>>(w.size()));
+    p.y.plane<T>(e.plane).set(e.at, total / static_cast<Value<T>>(w.size()));
   }
 }
 
@@ -61,23 +61,23 @@ TAPEDECK_KERNEL void adaptive_avg_pool_grad_kernel(const AdaptiveArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.in_plane, p.in);
     const Span rows = covering(e.h, p.height, p.out_height), columns = covering(e.w, p.width, p.out_width);
-    const T* const dy = p.y.plane<const T>(e.plane);
-    Real<T> sum = 0;
+    const Plane<T> dy = p.y.plane<T>(e.plane);
+    Value<T> sum = 0;
     for (std::int64_t r = rows.first; r < rows.last; ++r)
       for (std::int64_t c = columns.first; c < columns.last; ++c)
-        sum += read(dy[r * p.out_width + c]) / static_cast<Real<T>>(window_of(p, r, c).size());
-    write(p.x.plane<T>(e.plane)[e.at], sum);
+        sum += dy[r * p.out_width + c] / static_cast<Value<T>>(window_of(p, r, c).size());
+    p.x.plane<T>(e.plane).set(e.at, sum);
   }
 }
 
 // The place in the plane of the first maximum of a window; the first NaN counts as the maximum.
 template <class T>
-TAPEDECK_DEVICE std::int64_t first_maximum(const AdaptiveArgs& p, const AdaptiveWindow& w, const T* x) {
+TAPEDECK_DEVICE std::int64_t first_maximum(const AdaptiveArgs& p, const AdaptiveWindow& w, const Plane<T>& x) {
   std::int64_t best = w.rows.first * p.width + w.columns.first;
-  Real<T> top = read(x[best]);
+  Value<T> top = x[best];
   for (std::int64_t r = w.rows.first; r < w.rows.last; ++r)
     for (std::int64_t c = w.columns.first; c < w.columns.last; ++c) {
-      const Real<T> a = read(x[r * p.width + c]);
+      const Value<T> a = x[r * p.width + c];
       if (a > top || (a != a && top == top)) top = a, best = r * p.width + c;
     }
   return best;
@@ -87,8 +87,8 @@ template <class T>
 TAPEDECK_KERNEL void adaptive_max_pool_kernel(const AdaptiveArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.out_plane, p.out);
-    const T* const x = p.x.plane<const T>(e.plane);
-    write(p.y.plane<T>(e.plane)[e.at], read(x[first_maximum(p, window_of(p, e.h, e.w), x)]));
+    const Plane<T> x = p.x.plane<T>(e.plane);
+    p.y.plane<T>(e.plane).set(e.at, x[first_maximum(p, window_of(p, e.h, e.w), x)]);
   }
 }
 
@@ -96,8 +96,8 @@ template <class T>
 TAPEDECK_KERNEL void adaptive_max_pool_index_kernel(const AdaptiveArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.out_plane, p.out);
-    const std::int64_t best = first_maximum(p, window_of(p, e.h, e.w), p.x.plane<const T>(e.plane));
-    p.index.plane<std::int32_t>(e.plane)[e.at] = static_cast<std::int32_t>(best);
+    const std::int64_t best = first_maximum(p, window_of(p, e.h, e.w), p.x.plane<T>(e.plane));
+    p.index.plane<std::int32_t>(e.plane).set(e.at, static_cast<std::int32_t>(best));
   }
 }
 
@@ -111,8 +111,8 @@ template <class T>
 TAPEDECK_KERNEL void adaptive_max_pool_at_index_kernel(const AdaptiveArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.out_plane, p.out);
-    const std::int32_t index = p.index.plane<const std::int32_t>(e.plane)[e.at];
-    write(p.y.plane<T>(e.plane)[e.at], is_place(p, index) ? read(p.x.plane<const T>(e.plane)[index]) : Real<T>(0));
+    const std::int32_t index = p.index.plane<std::int32_t>(e.plane)[e.at];
+    p.y.plane<T>(e.plane).set(e.at, is_place(p, index) ? p.x.plane<T>(e.plane)[index] : Value<T>(0));
   }
 }
 
@@ -121,12 +121,12 @@ template <class T>
 TAPEDECK_KERNEL void adaptive_max_pool_grad_kernel(const AdaptiveArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.in_plane, p.in);
-    const T* const dy = p.y.plane<const T>(e.plane);
-    const auto* const index = p.index.plane<const std::int32_t>(e.plane);
-    Real<T> sum = 0;
+    const Plane<T> dy = p.y.plane<T>(e.plane);
+    const Plane<std::int32_t> index = p.index.plane<std::int32_t>(e.plane);
+    Value<T> sum = 0;
     for (std::int64_t o = 0; o < p.out_plane; ++o)
-      if (is_place(p, index[o]) && index[o] == e.at) sum += read(dy[o]);
-    write(p.x.plane<T>(e.plane)[e.at], sum);
+      if (is_place(p, index[o]) && index[o] == e.at) sum += dy[o];
+    p.x.plane<T>(e.plane).set(e.at, sum);
   }
 }
 

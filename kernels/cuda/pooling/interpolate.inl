@@ -32,7 +32,7 @@ TAPEDECK_KERNEL void nearest_kernel(const ResampleArgs p) {
     const Element e = element_of(i, p.large_plane, p.out);
     const std::int64_t d = nearest(e.d, p.in[0], p.out[0]), h = nearest(e.h, p.in[1], p.out[1]);
     const std::int64_t at = (d * p.in[1] + h) * p.in[2] + nearest(e.w, p.in[2], p.out[2]);
-    p.large.plane<U>(e.plane)[e.at] = p.small.plane<const U>(e.plane)[at];
+    p.large.plane<U>(e.plane).set(e.at, p.small.plane<U>(e.plane)[at]);
   }
 }
 
@@ -40,18 +40,18 @@ template <class T>
 TAPEDECK_KERNEL void nearest_grad_kernel(const ResampleArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.small_plane, p.in);
-    const T* const dy = p.large.plane<const T>(e.plane);
+    const Plane<T> dy = p.large.plane<T>(e.plane);
     const int at[3] = {e.d, e.h, e.w};
     std::int64_t first[3], last[3];
     for (int k = 0; k < 3; ++k) {
       first[k] = first_shown(at[k], p.in[k], p.out[k]);
       last[k] = first_shown(at[k] + 1, p.in[k], p.out[k]);
     }
-    Real<T> sum = 0;
+    Value<T> sum = 0;
     for (std::int64_t d = first[0]; d < last[0]; ++d)
       for (std::int64_t h = first[1]; h < last[1]; ++h)
-        for (std::int64_t w = first[2]; w < last[2]; ++w) sum += read(dy[(d * p.out[1] + h) * p.out[2] + w]);
-    write(p.small.plane<T>(e.plane)[e.at], sum);
+        for (std::int64_t w = first[2]; w < last[2]; ++w) sum += dy[(d * p.out[1] + h) * p.out[2] + w];
+    p.small.plane<T>(e.plane).set(e.at, sum);
   }
 }
 
@@ -73,17 +73,17 @@ TAPEDECK_DEVICE Between between(int i, int in, int out, bool align_corners) {
 
 template <class T>
 TAPEDECK_KERNEL void bilinear_kernel(const ResampleArgs p) {
-  using R = Real<T>;
+  using R = Value<T>;
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.large_plane, p.out);
     const Between v = between(e.h, p.in[1], p.out[1], p.align_corners), h = between(e.w, p.in[2], p.out[2], p.align_corners);
-    const T* const x = p.small.plane<const T>(e.plane);
-    const T *const upper = x + static_cast<std::int64_t>(v.low) * p.in[2], *const lower =
-                                                                               x + static_cast<std::int64_t>(v.high) * p.in[2];
+    const Plane<T> x = p.small.plane<T>(e.plane);
+    const Plane<T> upper = x.from(static_cast<std::int64_t>(v.low) * p.in[2]);
+    const Plane<T> lower = x.from(static_cast<std::int64_t>(v.high) * p.in[2]);
     const R right = static_cast<R>(h.part), down = static_cast<R>(v.part);
-    const R top = read(upper[h.low]) * (R(1) - right) + read(upper[h.high]) * right;
-    const R bottom = read(lower[h.low]) * (R(1) - right) + read(lower[h.high]) * right;
-    write(p.large.plane<T>(e.plane)[e.at], top * (R(1) - down) + bottom * down);
+    const R top = upper[h.low] * (R(1) - right) + upper[h.high] * right;
+    const R bottom = lower[h.low] * (R(1) - right) + lower[h.high] * right;
+    p.large.plane<T>(e.plane).set(e.at, top * (R(1) - down) + bottom * down);
   }
 }
 
@@ -105,10 +105,10 @@ TAPEDECK_DEVICE int first_between(int least, bool by_high, int in, int out, bool
 // Adds the four products of each result element in the order of the CPU kernel.
 template <class T>
 TAPEDECK_KERNEL void bilinear_grad_kernel(const ResampleArgs p) {
-  using R = Real<T>;
+  using R = Value<T>;
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.small_plane, p.in);
-    const T* const dy = p.large.plane<const T>(e.plane);
+    const Plane<T> dy = p.large.plane<T>(e.plane);
     const int first_row = first_between(e.h, true, p.in[1], p.out[1], p.align_corners);
     const int end_row = first_between(e.h + 1, false, p.in[1], p.out[1], p.align_corners);
     const int first = first_between(e.w, true, p.in[2], p.out[2], p.align_corners);
@@ -119,7 +119,7 @@ TAPEDECK_KERNEL void bilinear_grad_kernel(const ResampleArgs p) {
       const R down = static_cast<R>(v.part);
       for (int column = first; column < end; ++column) {
         const Between h = between(column, p.in[2], p.out[2], p.align_corners);
-        const R right = static_cast<R>(h.part), x = read(dy[static_cast<std::int64_t>(row) * p.out[2] + column]);
+        const R right = static_cast<R>(h.part), x = dy[static_cast<std::int64_t>(row) * p.out[2] + column];
         const R top = x * (R(1) - down), bottom = x * down;
         if (v.low == e.h && h.low == e.w) sum += top * (R(1) - right);
         if (v.low == e.h && h.high == e.w) sum += top * right;
@@ -127,7 +127,7 @@ TAPEDECK_KERNEL void bilinear_grad_kernel(const ResampleArgs p) {
         if (v.high == e.h && h.high == e.w) sum += bottom * right;
       }
     }
-    write(p.small.plane<T>(e.plane)[e.at], sum);
+    p.small.plane<T>(e.plane).set(e.at, sum);
   }
 }
 
@@ -152,7 +152,7 @@ void interpolate_nearest(const KernelCall& call) {
   const View &x = call.inputs[0], &y = call.outputs[0];
   if (y.numel() == 0) return;
   const ResampleArgs p = resample_args(call, x, y);
-  cpu::for_widths(y.dtype, [&](auto u) { launch(call, &nearest_kernel<decltype(u)>, for_items(p.n), p); });
+  for_element_widths(y.dtype, [&](auto u) { launch(call, &nearest_kernel<decltype(u)>, for_items(p.n), p); });
 }
 
 void interpolate_nearest_grad(const KernelCall& call) {

@@ -98,11 +98,11 @@ struct Maximum {
   int tap;
 };
 template <class T>
-TAPEDECK_DEVICE Maximum<Real<T>> find_maximum(const PoolArgs& p, const T* plane, int d, int h, int w) {
-  Real<T> top = -static_cast<Real<T>>(INFINITY);
+TAPEDECK_DEVICE Maximum<Value<T>> find_maximum(const PoolArgs& p, const Plane<T>& plane, int d, int h, int w) {
+  Value<T> top = -static_cast<Value<T>>(INFINITY);
   int first = -1, best = -1;
   for_taps(p, d, h, w, [&](int tap, std::int64_t at) {
-    const Real<T> x = read(plane[at]);
+    const Value<T> x = plane[at];
     if (first < 0) first = tap;
     if (top == top && (x > top || x != x)) top = x, best = tap;
   });
@@ -113,7 +113,7 @@ template <class T>
 TAPEDECK_KERNEL void max_pool_kernel(const PoolArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.out_plane, p.out);
-    write(p.y.plane<T>(e.plane)[e.at], find_maximum(p, p.x.plane<const T>(e.plane), e.d, e.h, e.w).top);
+    p.y.plane<T>(e.plane).set(e.at, find_maximum(p, p.x.plane<T>(e.plane), e.d, e.h, e.w).top);
   }
 }
 
@@ -121,17 +121,17 @@ template <class T>
 TAPEDECK_KERNEL void max_pool_index_kernel(const PoolArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.out_plane, p.out);
-    const int tap = find_maximum(p, p.x.plane<const T>(e.plane), e.d, e.h, e.w).tap, index = tap < 0 ? 0 : tap;
+    const int tap = find_maximum(p, p.x.plane<T>(e.plane), e.d, e.h, e.w).tap, index = tap < 0 ? 0 : tap;
     if (p.wide_index)
-      p.index.plane<std::int32_t>(e.plane)[e.at] = index;
+      p.index.plane<std::int32_t>(e.plane).set(e.at, index);
     else
-      p.index.plane<std::uint8_t>(e.plane)[e.at] = static_cast<std::uint8_t>(index);
+      p.index.plane<std::uint8_t>(e.plane).set(e.at, static_cast<std::uint8_t>(index));
   }
 }
 
 // The index of a result; an index outside of the window is reported, and read as -1.
 TAPEDECK_DEVICE int index_at(const PoolArgs& p, std::int64_t plane, std::int64_t at) {
-  const int index = p.wide_index ? p.index.plane<const std::int32_t>(plane)[at] : p.index.plane<const std::uint8_t>(plane)[at];
+  const int index = p.wide_index ? p.index.plane<std::int32_t>(plane)[at] : p.index.plane<std::uint8_t>(plane)[at];
   if (index >= 0 && index < p.taps) return index;
   report_fault(p.fault, Fault::index_outside_window, index);
   return -1;
@@ -145,7 +145,7 @@ TAPEDECK_KERNEL void max_pool_at_index_kernel(const PoolArgs p) {
     const int d = window_position(p, 0, e.d, row / p.window[1]), h = window_position(p, 1, e.h, row % p.window[1]);
     const int w = window_position(p, 2, e.w, tap % p.window[2]);
     const bool inside = tap >= 0 && in_image(p, 0, d) && in_image(p, 1, h) && in_image(p, 2, w);
-    write(p.y.plane<T>(e.plane)[e.at], inside ? read(p.x.plane<const T>(e.plane)[input_offset(p, d, h, w)]) : Real<T>(0));
+    p.y.plane<T>(e.plane).set(e.at, inside ? p.x.plane<T>(e.plane)[input_offset(p, d, h, w)] : Value<T>(0));
   }
 }
 
@@ -153,13 +153,13 @@ template <class T>
 TAPEDECK_KERNEL void max_pool_grad_from_index_kernel(const PoolArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.in_plane, p.in);
-    const T* const dy = p.y.plane<const T>(e.plane);
-    Real<T> sum = 0;
+    const Plane<T> dy = p.y.plane<T>(e.plane);
+    Value<T> sum = 0;
     for_windows_over(p, e, [&](int d, int h, int w, int tap) {
       const std::int64_t at = output_offset(p, d, h, w);
-      if (index_at(p, e.plane, at) == tap) sum += read(dy[at]);
+      if (index_at(p, e.plane, at) == tap) sum += dy[at];
     });
-    write(p.dx.plane<T>(e.plane)[e.at], sum);
+    p.dx.plane<T>(e.plane).set(e.at, sum);
   }
 }
 
@@ -168,12 +168,12 @@ template <class T>
 TAPEDECK_KERNEL void max_pool_grad_kernel(const PoolArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.in_plane, p.in);
-    const T *const x = p.x.plane<const T>(e.plane), *const dy = p.y.plane<const T>(e.plane);
-    Real<T> sum = 0;
+    const Plane<T> x = p.x.plane<T>(e.plane), dy = p.y.plane<T>(e.plane);
+    Value<T> sum = 0;
     for_windows_over(p, e, [&](int d, int h, int w, int tap) {
-      if (find_maximum(p, x, d, h, w).tap == tap) sum += read(dy[output_offset(p, d, h, w)]);
+      if (find_maximum(p, x, d, h, w).tap == tap) sum += dy[output_offset(p, d, h, w)];
     });
-    write(p.dx.plane<T>(e.plane)[e.at], sum);
+    p.dx.plane<T>(e.plane).set(e.at, sum);
   }
 }
 
@@ -197,14 +197,14 @@ template <class T>
 TAPEDECK_KERNEL void avg_pool_kernel(const PoolArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.out_plane, p.out);
-    const T* const x = p.x.plane<const T>(e.plane);
-    Real<T> total = 0, row_sum = 0;
+    const Plane<T> x = p.x.plane<T>(e.plane);
+    Value<T> total = 0, row_sum = 0;
     int row = 0;
     for_taps(p, e.d, e.h, e.w, [&](int tap, std::int64_t at) {
       if (tap / p.window[2] != row) total += row_sum, row_sum = 0, row = tap / p.window[2];
-      row_sum += read(x[at]);
+      row_sum += x[at];
     });
-    write(p.y.plane<T>(e.plane)[e.at], (total + row_sum) / divisor<Real<T>>(p, e.d, e.h, e.w));
+    p.y.plane<T>(e.plane).set(e.at, (total + row_sum) / divisor<Value<T>>(p, e.d, e.h, e.w));
   }
 }
 
@@ -214,13 +214,13 @@ TAPEDECK_KERNEL void avg_pool_grad_kernel(const PoolArgs p) {
   for (std::int64_t i = thread_index(); i < p.n; i += thread_count()) {
     const Element e = element_of(i, p.in_plane, p.in);
     const Covering depths = windows_over(p, 0, e.d), rows = windows_over(p, 1, e.h), columns = windows_over(p, 2, e.w);
-    const T* const dy = p.y.plane<const T>(e.plane);
-    Real<T> sum = 0;
+    const Plane<T> dy = p.y.plane<T>(e.plane);
+    Value<T> sum = 0;
     for (int d = depths.first; d <= depths.last; ++d)
       for (int h = rows.first; h <= rows.last; ++h)
         for (int w = columns.last; w >= columns.first; --w)
-          sum += read(dy[output_offset(p, d, h, w)]) / divisor<Real<T>>(p, d, h, w);
-    write(p.dx.plane<T>(e.plane)[e.at], sum);
+          sum += dy[output_offset(p, d, h, w)] / divisor<Value<T>>(p, d, h, w);
+    p.dx.plane<T>(e.plane).set(e.at, sum);
   }
 }
 

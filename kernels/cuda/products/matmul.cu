@@ -1,2 +1,2 @@
-// The products, compiled for the device.
+// The kernels of matrix products for the device.
 #include <tapedeck/kernels/cuda/products/matmul.inl>

@@ -315,7 +315,7 @@ void for_sums(const KernelCall& call, DType dtype, F&& f) {
     case DType::i64:
       return f(std::uint64_t{});
     default:
-      return call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
+      return unsupported(call, dtype);
   }
 }
 

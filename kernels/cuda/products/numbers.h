@@ -1,8 +1,7 @@
 // Elements of the operands of products, in the type in which they are summed: f32 for f32, f16 and bf16, otherwise their own.
 #pragma once
 
-#include <tapedeck/kernels/cuda/simt.h>
-#include <tapedeck/kernels/half.h>
+#include <tapedeck/kernels/cuda/elements.h>
 #include <tapedeck/kernels/scalar.h>
 
 #include <cmath>
@@ -24,26 +23,11 @@ TAPEDECK_DEVICE Sum multiply_add(Sum a, Sum b, Sum c) {
 // Element `at` of an operand, in the type in which products are summed.
 template <class Sum>
 TAPEDECK_DEVICE Sum load_number(const void* data, DType dtype, std::int64_t at) {
-  if constexpr (std::is_same_v<Sum, float>) {
-    if (dtype == DType::f16) return to_f32(static_cast<const F16*>(data)[at]);
-    if (dtype == DType::bf16) return to_f32(static_cast<const Bf16*>(data)[at]);
-  }
-  return static_cast<const Sum*>(data)[at];
+  return load<std::conditional_t<std::is_same_v<Sum, float>, Real, Sum>>(data, dtype, at);
 }
-
 template <class Sum>
 TAPEDECK_DEVICE void store_number(void* data, DType dtype, std::int64_t at, Sum value) {
-  if constexpr (std::is_same_v<Sum, float>) {
-    if (dtype == DType::f16) {
-      static_cast<F16*>(data)[at] = to_f16(value);
-      return;
-    }
-    if (dtype == DType::bf16) {
-      static_cast<Bf16*>(data)[at] = to_bf16(value);
-      return;
-    }
-  }
-  static_cast<Sum*>(data)[at] = value;
+  store<std::conditional_t<std::is_same_v<Sum, float>, Real, Sum>>(data, dtype, at, value);
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -21,14 +21,14 @@ TAPEDECK_DEVICE Found<T> from_lane_below(const Found<T>& f, unsigned delta) {
 template <class T>
 struct PlaceOp {
   using In = T;
-  using A = Found<std::conditional_t<std::is_same_v<T, std::uint8_t>, std::int32_t, T>>;
+  using A = Found<Value<T>>;
   using Out = std::int64_t;
   static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
   bool largest;
 
   TAPEDECK_DEVICE A identity() const { return {0, -1}; }
-  TAPEDECK_DEVICE A at(T x, T, std::int64_t i) const { return {x, i}; }
+  TAPEDECK_DEVICE A at(Value<T> x, Value<T>, std::int64_t i) const { return {x, i}; }
   TAPEDECK_DEVICE A combine(const A& a, const A& b) const {
     if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
     const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -36,14 +36,16 @@ struct PlaceOp {
     if (a_nan || a.value == b.value) return a.place < b.place ? a : b;
     return (a.value > b.value) == largest ? a : b;
   }
-  TAPEDECK_DEVICE std::int64_t finish(const A& found, T, std::int64_t) const { return found.place < 0 ? 0 : found.place; }
+  TAPEDECK_DEVICE std::int64_t finish(const A& found, Value<T>, std::int64_t) const {
+    return found.place < 0 ? 0 : found.place;
+  }
 };
 
 inline Ints axis_of(const KernelCall& call) { return {call.attributes<AxisAttrs>().axis}; }
 
 inline void place_of_extreme(const KernelCall& call, bool largest) {
   if (call.outputs[0].numel() > 0 && call.inputs[0].numel() == 0) call.fault->report("argmax or argmin of no elements", 0);
-  for_numbers(call, call.inputs[0].dtype, [&](auto t) { fold_view(call, axis_of(call), PlaceOp<decltype(t)>{largest}); });
+  for_wide_numbers(call, call.inputs[0].dtype, [&](auto t) { fold_view(call, axis_of(call), PlaceOp<decltype(t)>{largest}); });
 }
 
 }  // namespace folds

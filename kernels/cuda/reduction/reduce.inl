@@ -22,12 +22,12 @@ struct SumOp {
   bool mean;
 
   TAPEDECK_DEVICE A identity() const { return A(0); }
-  TAPEDECK_DEVICE A at(const S& x, const S&, std::int64_t) const { return static_cast<A>(read(x)); }
+  TAPEDECK_DEVICE A at(const Value<S>& x, const Value<S>&, std::int64_t) const { return static_cast<A>(read(x)); }
   TAPEDECK_DEVICE A combine(A a, A b) const { return a + b; }
-  TAPEDECK_DEVICE S finish(A total, const S&, std::int64_t length) const {
+  TAPEDECK_DEVICE Value<S> finish(A total, const Value<S>&, std::int64_t length) const {
     if constexpr (std::is_floating_point_v<A>)
       if (mean) total = total / static_cast<A>(length);
-    return written<S>(static_cast<Compute<S>>(total));
+    return written<Value<S>>(static_cast<Compute<S>>(total));
   }
 };
 
@@ -40,37 +40,38 @@ struct ProductOp {
   static constexpr bool kShifts = false;
 
   TAPEDECK_DEVICE A identity() const { return A(1); }
-  TAPEDECK_DEVICE A at(const S& x, const S&, std::int64_t) const { return static_cast<A>(x); }
+  TAPEDECK_DEVICE A at(Value<S> x, Value<S>, std::int64_t) const { return static_cast<A>(x); }
   TAPEDECK_DEVICE A combine(A a, A b) const { return a * b; }
-  TAPEDECK_DEVICE S finish(A total, const S&, std::int64_t) const { return static_cast<S>(total); }
+  TAPEDECK_DEVICE Value<S> finish(A total, Value<S>, std::int64_t) const { return static_cast<Value<S>>(total); }
 };
 
 template <class S>
 struct ExtremeOp {
   using In = S;
-  using A = std::conditional_t<std::is_same_v<S, std::uint8_t>, std::int32_t, S>;
+  using A = Value<S>;
   using Out = S;
   static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
   bool largest;
 
   TAPEDECK_DEVICE A identity() const {
-    using Limits = std::numeric_limits<S>;
+    using Limits = std::numeric_limits<A>;
     if constexpr (Limits::has_infinity)
       return largest ? -Limits::infinity() : Limits::infinity();
     else
       return largest ? Limits::lowest() : Limits::max();
   }
-  TAPEDECK_DEVICE A at(const S& x, const S&, std::int64_t) const { return x; }
+  TAPEDECK_DEVICE A at(A x, A, std::int64_t) const { return x; }
   TAPEDECK_DEVICE A combine(A a, A b) const { return largest ? Maximum{}(a, b) : Minimum{}(a, b); }
-  TAPEDECK_DEVICE S finish(A total, const S&, std::int64_t) const { return static_cast<S>(total); }
+  TAPEDECK_DEVICE A finish(A total, A, std::int64_t) const { return total; }
 };
 
 inline const Ints& axes_of(const KernelCall& call) { return call.attributes<ReduceAttrs>().axes; }
 
 inline void extremum(const KernelCall& call, bool largest) {
   if (call.outputs[0].numel() > 0 && call.inputs[0].numel() == 0) call.fault->report("maximum or minimum of no elements", 0);
-  for_numbers(call, call.inputs[0].dtype, [&](auto t) { fold_view(call, axes_of(call), ExtremeOp<decltype(t)>{largest}); });
+  for_wide_numbers(call, call.inputs[0].dtype,
+                   [&](auto t) { fold_view(call, axes_of(call), ExtremeOp<decltype(t)>{largest}); });
 }
 
 }  // namespace folds
@@ -84,23 +85,21 @@ std::int64_t prod_workspace(const KernelCall& call) { return folds::view_workspa
 void sum(const KernelCall& call) {
   const DType dtype = call.inputs[0].dtype;
   const auto run = [&](auto t) { folds::fold_view(call, folds::axes_of(call), folds::SumOp<decltype(t)>{false}); };
-  if (is_floating(dtype))
-    folds::for_floats(call, dtype, run);
-  else
-    folds::for_numbers(call, dtype, run);
+  if (is_half(dtype)) return for_floats(call, dtype, run);
+  for_wide_numbers(call, dtype, run);
 }
 
 void mean(const KernelCall& call) {
-  folds::for_floats(call, call.inputs[0].dtype,
-                    [&](auto t) { folds::fold_view(call, folds::axes_of(call), folds::SumOp<decltype(t)>{true}); });
+  for_floats(call, call.inputs[0].dtype,
+             [&](auto t) { folds::fold_view(call, folds::axes_of(call), folds::SumOp<decltype(t)>{true}); });
 }
 
 void max(const KernelCall& call) { folds::extremum(call, true); }
 void min(const KernelCall& call) { folds::extremum(call, false); }
 
 void prod(const KernelCall& call) {
-  folds::for_numbers(call, call.inputs[0].dtype,
-                     [&](auto t) { folds::fold_view(call, folds::axes_of(call), folds::ProductOp<decltype(t)>{}); });
+  for_wide_numbers(call, call.inputs[0].dtype,
+                   [&](auto t) { folds::fold_view(call, folds::axes_of(call), folds::ProductOp<decltype(t)>{}); });
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

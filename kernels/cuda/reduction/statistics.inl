@@ -12,11 +12,11 @@ namespace folds {
 enum class Truth { any, all, count };
 
 // Counts the elements that are not zero. An element is read as bits; of the floats the sign bit is dropped, so that -0 is zero.
-template <class Bits, class Y>
+template <class Bits>
 struct TruthOp {
   using In = Bits;
   using A = std::uint64_t;
-  using Out = Y;
+  using Out = Integer;  // a bool, or i64 for the count
   static constexpr bool kPacks = false;
   static constexpr bool kShifts = false;
   Truth truth;
@@ -25,27 +25,18 @@ struct TruthOp {
   TAPEDECK_DEVICE A identity() const { return 0; }
   TAPEDECK_DEVICE A at(Bits x, Bits, std::int64_t) const { return static_cast<Bits>(x << dropped) != 0; }
   TAPEDECK_DEVICE A combine(A a, A b) const { return a + b; }
-  TAPEDECK_DEVICE Y finish(A total, Bits, std::int64_t length) const {
-    if (truth == Truth::count) return static_cast<Y>(total);
-    return static_cast<Y>(truth == Truth::any ? total != 0 : total == static_cast<A>(length));
+  TAPEDECK_DEVICE std::int64_t finish(A total, Bits, std::int64_t length) const {
+    if (truth == Truth::count) return static_cast<std::int64_t>(total);
+    return truth == Truth::any ? total != 0 : total == static_cast<A>(length);
   }
 };
 
-template <class Y>
-void fold_truth(const KernelCall& call, Truth truth) {
+inline void fold_truth(const KernelCall& call, Truth truth) {
   const DType dtype = call.inputs[0].dtype;
-  const Ints& axes = call.attributes<ReduceAttrs>().axes;
   const int dropped = is_floating(dtype) ? 1 : 0;
-  switch (dtype_size(dtype)) {
-    case 1:
-      return fold_view(call, axes, TruthOp<std::uint8_t, Y>{truth, dropped});
-    case 2:
-      return fold_view(call, axes, TruthOp<std::uint16_t, Y>{truth, dropped});
-    case 4:
-      return fold_view(call, axes, TruthOp<std::uint32_t, Y>{truth, dropped});
-    default:
-      return fold_view(call, axes, TruthOp<std::uint64_t, Y>{truth, dropped});
-  }
+  for_element_widths(dtype, [&](auto bits) {
+    fold_view(call, call.attributes<ReduceAttrs>().axes, TruthOp<decltype(bits)>{truth, dropped});
+  });
 }
 
 // The variance from sums of d and d^2 in f64, where d is the distance from the first element. The cancellation is harmless: the
@@ -140,18 +131,11 @@ struct NormOp {
   }
 };
 
-// Calls f(T{}) for f32 and f64: calls with halves come converted.
-template <class F>
-void for_wide_floats(const KernelCall& call, const F& f) {
-  const DType dtype = call.inputs[0].dtype;
-  if (dtype == DType::f32) return f(float{});
-  if (dtype == DType::f64) return f(double{});
-  unsupported(call, dtype);
-}
-
 inline void variance(const KernelCall& call, bool root) {
   const auto& a = call.attributes<VarAttrs>();
-  for_wide_floats(call, [&](auto t) { fold_view(call, a.axes, VarianceOp<decltype(t)>{a.correction, root}); });
+  for_wide_floats(call, call.inputs[0].dtype, [&](auto t) {
+    fold_view(call, a.axes, VarianceOp<decltype(t)>{a.correction, root});
+  });
 }
 
 }  // namespace folds
@@ -170,21 +154,22 @@ TAPEDECK_WORKSPACE(logsumexp, ReduceAttrs, 16)
 TAPEDECK_WORKSPACE(norm, NormAttrs, 8)
 #undef TAPEDECK_WORKSPACE
 
-void any(const KernelCall& call) { folds::fold_truth<std::uint8_t>(call, folds::Truth::any); }
-void all(const KernelCall& call) { folds::fold_truth<std::uint8_t>(call, folds::Truth::all); }
-void count_nonzero(const KernelCall& call) { folds::fold_truth<std::int64_t>(call, folds::Truth::count); }
+void any(const KernelCall& call) { folds::fold_truth(call, folds::Truth::any); }
+void all(const KernelCall& call) { folds::fold_truth(call, folds::Truth::all); }
+void count_nonzero(const KernelCall& call) { folds::fold_truth(call, folds::Truth::count); }
 
 void var(const KernelCall& call) { folds::variance(call, false); }
 void std(const KernelCall& call) { folds::variance(call, true); }
 
 void logsumexp(const KernelCall& call) {
-  folds::for_wide_floats(
-      call, [&](auto t) { folds::fold_view(call, call.attributes<ReduceAttrs>().axes, folds::LogSumExpOp<decltype(t)>{}); });
+  for_wide_floats(call, call.inputs[0].dtype, [&](auto t) {
+    folds::fold_view(call, call.attributes<ReduceAttrs>().axes, folds::LogSumExpOp<decltype(t)>{});
+  });
 }
 
 void norm(const KernelCall& call) {
   const auto& a = call.attributes<NormAttrs>();
-  folds::for_wide_floats(call, [&](auto t) {
+  for_wide_floats(call, call.inputs[0].dtype, [&](auto t) {
     folds::fold_view(call, a.axes, folds::NormOp<decltype(t)>{folds::norm_kind(a.p), a.p});
   });
 }

@@ -1,12 +1,12 @@
 // Folds a view of any strides over any set of axes (fold.h). An Op says what is folded:
 //
-//     using In, A, Out             the elements, the accumulator, the results
+//     using In, A, Out             the elements, the accumulator, the results; In and Out may be Integer (elements.h)
 //     kPacks                       whether kernels for packs are compiled
 //     kShifts                      whether at() wants the first element of the sequence
 //     A identity()
-//     A at(In x, In first, i)      element i of a sequence whose first element is `first`
+//     A at(x, first, i)            element i of a sequence whose first element is `first`
 //     A combine(A a, A b)
-//     Out finish(A total, In first, length)
+//     Value<Out> finish(A total, first, length)
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -80,42 +80,45 @@ struct ViewTask {
   using A = typename Op::A;
   using In = typename Op::In;
   struct Place {
-    const In* at;
-    In first;
+    std::int64_t at;
+    Value<In> first;
   };
   static constexpr int kWidth = sizeof(In) < 16 ? static_cast<int>(16 / sizeof(In)) : 1;
   using Packed = Pack<In, kWidth>;
   Op op;
   Split split;
-  const In* from;
-  typename Op::Out* to;
+  const void* from;
+  void* to;
+  DType from_dtype, to_dtype;
 
   TAPEDECK_DEVICE A identity() const { return op.identity(); }
   TAPEDECK_DEVICE A combine(const A& a, const A& b) const { return op.combine(a, b); }
   TAPEDECK_DEVICE Place place(std::int64_t result) const {
     Place p{};
     if (split.reduced.numel == 0) return p;
-    p.at = from + split.kept.offset(result);
-    if constexpr (Op::kShifts) p.first = *p.at;
+    p.at = split.kept.offset(result);
+    if constexpr (Op::kShifts) p.first = load<In>(from, from_dtype, p.at);
     return p;
   }
-  TAPEDECK_DEVICE A at(const Place& p, std::int64_t i) const { return op.at(p.at[split.reduced.offset(i)], p.first, i); }
+  TAPEDECK_DEVICE A at(const Place& p, std::int64_t i) const {
+    return op.at(load<In>(from, from_dtype, p.at + split.reduced.offset(i)), p.first, i);
+  }
   TAPEDECK_DEVICE Packed pack(const Place& p, std::int64_t i) const {
-    return *reinterpret_cast<const Packed*>(p.at + split.reduced.offset(i));
+    return *reinterpret_cast<const Packed*>(static_cast<const In*>(from) + p.at + split.reduced.offset(i));
   }
   TAPEDECK_DEVICE A of_pack(const Place& p, const Packed& x, int e, std::int64_t i) const {
     return op.at(x.element[e], p.first, i);
   }
   TAPEDECK_DEVICE void finish(std::int64_t result, const A& total) const {
-    to[result] = op.finish(total, place(result).first, split.reduced.numel);
+    store<typename Op::Out>(to, to_dtype, result, op.finish(total, place(result).first, split.reduced.numel));
   }
 };
 
 template <class Op>
 void fold_view(const KernelCall& call, const Ints& axes, const Op& op) {
-  const Split split(call.inputs[0], axes);
-  const ViewTask<Op> task{op, split, static_cast<const typename Op::In*>(call.inputs[0].data),
-                          static_cast<typename Op::Out*>(call.outputs[0].data)};
+  const View &in = call.inputs[0], &out = call.outputs[0];
+  const Split split(in, axes);
+  const ViewTask<Op> task{op, split, in.data, out.data, in.dtype, out.dtype};
   const bool across = split.across();
   if constexpr (Op::kPacks) {
     constexpr int kWidth = ViewTask<Op>::kWidth;

@@ -1,0 +1,3 @@
+// The kernels of this room for the device: one call of nvcc, because its start costs as much as a small family.
+#include <tapedeck/kernels/cuda/convolution/conv.inl>
+#include <tapedeck/kernels/cuda/convolution/unfold.inl>

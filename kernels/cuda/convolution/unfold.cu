@@ -1,2 +1,0 @@
-// The kernels of unfold.inl on the device.
-#include <tapedeck/kernels/cuda/convolution/unfold.inl>

@@ -1,2 +1,0 @@
-// The kernels of choose.inl for the device.
-#include <tapedeck/kernels/cuda/creation/choose.inl>

@@ -1,2 +1,0 @@
-// The kernels of random.inl for the device.
-#include <tapedeck/kernels/cuda/creation/random.inl>

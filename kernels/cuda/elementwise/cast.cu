@@ -1,2 +1,0 @@
-// The kernels of cast.inl for the device.
-#include <tapedeck/kernels/cuda/elementwise/cast.inl>

@@ -1,2 +1,0 @@
-// The kernels of recurrent.inl for the device.
-#include <tapedeck/kernels/cuda/elementwise/recurrent.inl>

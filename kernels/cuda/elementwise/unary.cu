@@ -1,2 +1,0 @@
-// The kernels of unary.inl for the device.
-#include <tapedeck/kernels/cuda/elementwise/unary.inl>

@@ -1,2 +1,0 @@
-// Compiles the writes at indices for the device.
-#include <tapedeck/kernels/cuda/movement/combine.inl>

@@ -1,2 +1,0 @@
-// Compiles the copies for the device.
-#include <tapedeck/kernels/cuda/movement/copies.inl>

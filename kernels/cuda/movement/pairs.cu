@@ -1,2 +1,0 @@
-// Compiles the sort of pairs for the device.
-#include <tapedeck/kernels/cuda/movement/pairs.inl>

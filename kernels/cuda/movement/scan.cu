@@ -1,2 +1,0 @@
-// Compiles the scans for the device.
-#include <tapedeck/kernels/cuda/movement/scan.inl>

@@ -1,2 +1,0 @@
-// Compiles the sorts for the device.
-#include <tapedeck/kernels/cuda/movement/sort.inl>

@@ -1,2 +1,0 @@
-// Compiles the pads, roll and the triangles for the device.
-#include <tapedeck/kernels/cuda/movement/windows.inl>

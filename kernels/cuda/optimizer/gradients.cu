@@ -1,2 +1,0 @@
-// The kernels of gradients.inl for the device.
-#include <tapedeck/kernels/cuda/optimizer/gradients.inl>

@@ -1,2 +1,0 @@
-// The kernels of adaptive.inl on the device.
-#include <tapedeck/kernels/cuda/pooling/adaptive.inl>

@@ -1,0 +1,25 @@
+# Checks that no kernel asks for which architecture nvcc compiles it, only whether it is compiled for a device at all. Then one PTX serves every
+# architecture (kernels/cuda/toolkit.cmake). Kernels that need more of an architecture get a library of their own.
+#
+#   cmake -DROOT=<source tree> -P architecture_rule.cmake
+cmake_minimum_required(VERSION 3.25)
+set(faults "")
+set(seen 0)
+file(GLOB_RECURSE sources ${ROOT}/kernels/*.h ${ROOT}/kernels/*.inl ${ROOT}/kernels/*.cu)
+foreach(file IN LISTS sources)
+  file(STRINGS ${file} lines REGEX "__CUDA_ARCH")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^#ifn?def __CUDA_ARCH__$")
+      math(EXPR seen "${seen} + 1")
+    else()
+      cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${ROOT} OUTPUT_VARIABLE name)
+      set(faults "${faults}${name}: a kernel asks for its architecture: ${line}\n")
+    endif()
+  endforeach()
+endforeach()
+if(seen EQUAL 0)
+  set(faults "${faults}no source under ${ROOT}/kernels asks whether it is compiled for a device: is this the source tree?\n")
+endif()
+if(faults)
+  message(FATAL_ERROR "${faults}")
+endif()
