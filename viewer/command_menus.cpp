@@ -16,6 +16,8 @@
 #include <QtWidgets/QMenuBar>
 #include <QtWidgets/QTextEdit>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -82,14 +84,24 @@ void add_changing_menu(MainWindow& window, QMenu& menu, const char* title, std::
   QObject::connect(inner, &QMenu::aboutToShow, &window, guarded(&window, [inner, fill = std::move(fill)] { fill(*inner); }));
 }
 
+std::string menu_name(const Command& command) { return command.id.substr(0, command.id.find('.')); }
+
 }  // namespace
+
+std::string menu_of(const Command& command) {
+  const std::string name = menu_name(command);
+  const auto* found = std::find_if(std::begin(kMenus), std::end(kMenus), [&](const auto& menu) { return menu.first == name; });
+  std::string title = found->second;
+  std::erase(title, '&');
+  return title;
+}
 
 void make_menus(MainWindow& window, const std::function<void(QMenu&)>& fill_recent,
                 const std::function<void(QMenu&)>& fill_bookmarks) {
   std::map<std::string, QMenu*> menus;
   for (const auto& [name, title] : kMenus) menus[name] = window.menuBar()->addMenu(QString::fromLatin1(title));
   for (const Command& command : all_commands()) {
-    QMenu* menu = menus.at(command.id.substr(0, command.id.find('.')));
+    QMenu* menu = menus.at(menu_name(command));
     QAction* action = make_action(window, command);
     if (command.group) menu->addSeparator();
     menu->addAction(action);

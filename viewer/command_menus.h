@@ -2,12 +2,16 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 class QMenu;
 
 namespace tapedeck::viewer {
 
 class MainWindow;
+struct Command;
+
+std::string menu_of(const Command& command);  // "File": the title of its menu
 
 // Fills the menu bar of the window: one menu for each word before the dot of the ids. `fill_recent` fills the menu of the
 // recent files each time before it opens, and `fill_bookmarks` that of the bookmarks.

@@ -92,7 +92,7 @@ Commands view_commands() {
        "Select nothing; the details then show the whole plan. While a file is opened or a replay measured: cancel that. With "
        "nothing selected: end the tour.",
        [](W& w) {
-         if (w.cancel_opening() || w.cancel_measuring() || w.start_page().cancel()) return;
+         if (w.cancel_opening() || w.cancel_measuring() || w.cancel_recording()) return;
          if (w.session().selection().value == kNone && w.session().selection().node == kNone) w.tour().end();
          w.session().clear_selection();
        }},

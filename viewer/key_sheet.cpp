@@ -1,31 +1,46 @@
 #include <tapedeck/viewer/key_sheet.h>
 
+#include <tapedeck/viewer/command_menus.h>
 #include <tapedeck/viewer/commands.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/window.h>
 
 #include <QtWidgets/QDialog>
 #include <QtWidgets/QTextBrowser>
 #include <QtWidgets/QVBoxLayout>
 
-#include <utility>
+#include <string>
 
 namespace tapedeck::viewer {
 
 namespace {
 
-constexpr std::pair<const char*, const char*> kMouse[] = {
-    {"Wheel", "Zoom time at the cursor (with Ctrl: finely)."},
-    {"Shift+wheel", "Move in time."},
-    {"Alt+wheel", "Zoom addresses at the cursor."},
-    {"Drag", "Move the picture. In the curve of live bytes: mark nodes, and sum up their bytes."},
-    {"Drag with the right or middle button", "Move the picture."},
-    {"Click, double click", "Select the value or node; show the whole plan."},
-    {"Drop a file, two files", "Open it; compare the two."},
+constexpr int kWidth = 980, kHeight = 680;  // in units
+constexpr double kMostOfTheWindow = 0.94;   // that the sheet covers
+
+struct MouseLine {
+  const char *keys, *title, *help;
+};
+constexpr MouseLine kMouse[] = {
+    {"Wheel", "Zoom", "Zoom time at the cursor; with Ctrl, finely."},
+    {"Shift+wheel", "Move", "Move in time."},
+    {"Alt+wheel", "Zoom addresses", "Zoom addresses at the cursor."},
+    {"Drag", "Move or mark", "Move the picture. In the curve of live bytes: mark nodes, and sum up their bytes."},
+    {"Right drag", "Move", "Move the picture, with the right or the middle button."},
+    {"Click", "Select", "Select the value or the node in all panels."},
+    {"Double click", "Show all", "Show the whole plan."},
+    {"Drop", "Open or compare", "Open a dropped file; compare two dropped files."},
 };
 
+QString heading(const QString& text) {
+  return QStringLiteral("<tr><td colspan='3'><h3>%1</h3></td></tr>").arg(text.toHtmlEscaped());
+}
+
+// Keys and titles are never broken into lines; sentences are.
 QString row(const QString& keys, const QString& title, const QString& help) {
   return QStringLiteral(
-             "<tr><td style='padding-right:14px'><b>%1</b></td><td style='padding-right:14px'>%2</td><td>%3</td></tr>")
+             "<tr><td style='padding-right:14px; white-space:nowrap'><b>%1</b></td>"
+             "<td style='padding-right:14px; white-space:nowrap'>%2</td><td>%3</td></tr>")
       .arg(keys.toHtmlEscaped(), title.toHtmlEscaped(), help.toHtmlEscaped());
 }
 
@@ -37,11 +52,14 @@ QString shown_keys(const Command& command) {
 }
 
 QString sheet() {
-  QString html = QStringLiteral("<h3>Mouse</h3><table>");
-  for (const auto& [keys, help] : kMouse) html += row(QString::fromLatin1(keys), {}, QString::fromLatin1(help));
-  html += QStringLiteral("</table><h3>Commands</h3><table>");
-  for (const Command& command : all_commands())
+  QString html = QStringLiteral("<table cellspacing='0' cellpadding='2'>") + heading(QStringLiteral("Mouse"));
+  for (const auto& [keys, title, help] : kMouse)
+    html += row(QString::fromLatin1(keys), QString::fromLatin1(title), QString::fromLatin1(help));
+  std::string menu;
+  for (const Command& command : all_commands()) {
+    if (menu_of(command) != menu) html += heading(QString::fromStdString(menu = menu_of(command)));
     html += row(shown_keys(command), QString::fromStdString(command.title), QString::fromStdString(command.help));
+  }
   return html + QStringLiteral("</table>");
 }
 
@@ -52,7 +70,9 @@ void show_key_sheet(MainWindow& window) {
   dialog->setObjectName(QStringLiteral("keys"));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setWindowTitle(QStringLiteral("Keys"));
-  dialog->resize(760, 640);
+  const double scale = look_in_use().scale;
+  const QSize wanted(qRound(kWidth * scale), qRound(kHeight * scale));
+  dialog->resize(wanted.boundedTo(window.size() * kMostOfTheWindow));
   auto* text = new QTextBrowser;
   text->setHtml(sheet());
   (new QVBoxLayout(dialog))->addWidget(text);

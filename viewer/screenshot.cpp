@@ -85,6 +85,9 @@ void write_delta_table(const std::string& path, const MatchedPlans& plans) {
   out.commit();
 }
 
+// Of the plan that keeps everything; a picture of the whole window has it, too.
+bool draws_outline(const std::string& panel) { return panel.empty() || panel == "memory" || panel == "curve"; }
+
 int finish(const Plan& plan) {
   if (plan.feasible || plan.budget_bytes < 0) return kOk;
   std::fprintf(stderr, "tapedeck-viewer: %s\n", grouped_numbers(plan.infeasible_reason).c_str());
@@ -124,6 +127,7 @@ int take_shot(const Options& options) {
     }
     if (const std::string& note = window.keeper().message(); !note.empty())
       std::fprintf(stderr, "tapedeck-viewer: %s\n", note.c_str());
+    if (!options.shot.empty() && draws_outline(options.panel)) window.outline_keep_all();
     if (!options.run.empty()) {
       show_unseen(window, options.width, options.height);  // a command may need the size and the focus of a shown window
       window.run(options.run);

@@ -11,6 +11,7 @@
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/model/tool_command.h>
 #include <tapedeck/viewer/panels/inspector.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/planning/default_source.h>
 #include <tapedeck/viewer/session_keeper.h>
 #include <tapedeck/viewer/settings.h>
@@ -85,7 +86,8 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   }
   memory_canvas().setFocus();
   plan_changed();
-  make_start_page();
+  tour_ = new Tour(*this);
+  show_start_page(setup_.starts);
 }
 
 MainWindow::~MainWindow() {
@@ -284,7 +286,10 @@ void MainWindow::wait_for_plan() {
 
 // In a window, the plan that keeps everything is among the first that the worker makes while nobody waits.
 void MainWindow::outline_keep_all() {
-  if (session_.model() == nullptr || !error_.empty()) return;
+  if (session_.model() == nullptr || session_.keep_all() != nullptr || !error_.empty()) return;
+  const Plan& plan = session_.model()->plan();
+  if (plan.recomputed_nodes == 0 && plan.peak_bytes == plan.keep_all_peak_bytes)
+    return session_.set_keep_all(session_.shared_model());
   worker_->request(problem_, {session_.model()->plan().keep_all_peak_bytes, -1});
   if (std::optional<PlanWorker::Result> result = worker_->wait(); result && result->model)
     session_.set_keep_all(std::move(result->model));
@@ -377,7 +382,7 @@ void MainWindow::compare_with_before() {
   if (!plan_before_ || session_.model() == nullptr)
     return say("No plan was shown before this one: change the budget or a wish first.");
   const auto title = [&](const char* when, const Plan& plan) {
-    const std::string budget = plan.budget_bytes < 0 ? "no budget" : "budget " + human_bytes(plan.budget_bytes);
+    const std::string budget = plan.budget_bytes < 0 ? "no budget" : "budget " + unit_of(plan).text(plan.budget_bytes);
     return session_.document()->title() + " · " + when + ", " + budget;
   };
   ComparedPlan before{title("before", plan_before_->plan()), plan_before_, session_.document()->captured};

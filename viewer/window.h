@@ -84,6 +84,8 @@ class MainWindow : public QMainWindow, public Observer {
   bool cancel_opening();                                 // false if nothing is being opened
   void set_budget(const Budget& budget);                 // makes a new plan in the background
   void wait_for_plan();  // blocks until the file that is being opened and its plan are there; for unattended rendering
+  // Blocks until the plan that keeps everything is there, whose outline the pictures draw; for unattended rendering.
+  void outline_keep_all();
   void finish(const std::string& panel);  // waits for work of the panel in the background; for unattended pictures
   // Writes the numbers of a panel. REQUIRES a name from the table. Throws FileError; UsageError if the panel has no numbers.
   void write_csv(const std::string& panel, const std::string& path);
@@ -106,8 +108,9 @@ class MainWindow : public QMainWindow, public Observer {
   void ask_open();
   void show_start_page(bool on);  // over the panels
   bool start_page_is_shown() const;
-  StartPage& start_page() { return *start_; }
-  void begin_tour();  // of the open file; without one, the sample is recorded first
+  bool cancel_recording();  // of the start page; false if it makes no file
+  StartPage& start_page();  // is made when it is first wanted: most windows open a file at once
+  void begin_tour();        // of the open file; without one, the sample is recorded first
   Tour& tour() { return *tour_; }
   void ask_compare();          // with the open file; without one, asks for both files
   void compare_with_before();  // the shown plan with the final plan that was shown before it
@@ -200,7 +203,6 @@ class MainWindow : public QMainWindow, public Observer {
   void poll();  // takes the worker's result, if there is one
   void take(std::optional<PlanWorker::Result> result);
   void request();
-  void outline_keep_all();
   void pose_problem();  // tells the worker of the document and the wishes
   void show_numbers();
   void restore_layout();
@@ -226,7 +228,7 @@ class MainWindow : public QMainWindow, public Observer {
   bool placed_ = false;  // true when the panels stand where a person put them, or where they fit the shown window
   BudgetBar* bar_ = nullptr;
   QLabel* message_ = nullptr;
-  StartPage* start_ = nullptr;
+  StartPage* start_ = nullptr;  // null until it is first wanted
   Tour* tour_ = nullptr;
   QWidget* opening_bar_ = nullptr;  // the busy sign and the button that cancels
   std::optional<Opening> opening_;

@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/glossary.h>
 
 #include <QtWidgets/QHBoxLayout>
@@ -78,10 +79,11 @@ void MainWindow::show_numbers() {
     const Plan& plan = model->plan();
     char ratio[32];
     std::snprintf(ratio, sizeof ratio, "×%.3f", plan.recompute_cost_ratio());
-    values[0] = human_bytes(plan.peak_bytes);
-    values[1] = human_bytes(plan.lower_bound_bytes);
-    if (plan.floor_bytes > 0) values[2] = human_bytes(plan.floor_bytes);
-    values[3] = plan.budget_bytes < 0 ? "none" : human_bytes(plan.budget_bytes);
+    const ByteUnit unit = unit_of(plan);
+    values[0] = unit.text(plan.peak_bytes);
+    values[1] = unit.text(plan.lower_bound_bytes);
+    if (plan.floor_bytes > 0) values[2] = unit.text(plan.floor_bytes);
+    values[3] = plan.budget_bytes < 0 ? "none" : unit.text(plan.budget_bytes);
     values[4] = ratio;
   }
   for (std::size_t i = 0; i < numbers_.size(); ++i)

@@ -23,6 +23,11 @@ std::string recordings_folder() {
 
 }  // namespace
 
+StartPage& MainWindow::start_page() {
+  if (start_ == nullptr) make_start_page();
+  return *start_;
+}
+
 void MainWindow::make_start_page() {
   const auto open = [this](const std::string& path, const Budget& budget, bool tours) {
     start_opening(path, budget);
@@ -32,8 +37,7 @@ void MainWindow::make_start_page() {
                           [](const std::string& path) { forget_recent_file(path); },
                           [this] { find_command("live.watch")->run(*this); }, recordings_folder, [this] { begin_tour(); }},
                          this);
-  tour_ = new Tour(*this);
-  show_start_page(setup_.starts);
+  start_->hide();
 }
 
 void MainWindow::place_start_page() {
@@ -42,27 +46,28 @@ void MainWindow::place_start_page() {
 }
 
 void MainWindow::show_start_page(bool on) {
-  if (start_ == nullptr) return;
-  if (on) {
-    start_->refresh();
-    place_start_page();
-    start_->raise();
+  if (!on) {
+    if (start_ != nullptr) start_->hide();
+    return memory_canvas().setFocus();
   }
-  start_->setVisible(on);
-  if (on)
-    start_->setFocus();
-  else
-    memory_canvas().setFocus();
+  StartPage& page = start_page();
+  page.refresh();
+  place_start_page();
+  page.raise();
+  page.show();
+  page.setFocus();
 }
 
 void MainWindow::begin_tour() {
   show_start_page(false);
   if (session_.document() != nullptr) return tour_->begin(tour_steps(*this));
   show_start_page(true);
-  start_->open_sample(true);
+  start_page().open_sample(true);
 }
 
 bool MainWindow::start_page_is_shown() const { return start_ != nullptr && start_->isVisibleTo(this); }
+
+bool MainWindow::cancel_recording() { return start_ != nullptr && start_->cancel(); }
 
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);

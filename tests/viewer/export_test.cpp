@@ -1,7 +1,9 @@
 // Tests the pictures that the viewer writes as PNG, SVG and PDF: from the command line's options, and from the window.
 #include <tapedeck/tests/viewer/ui_window.h>
 
+#include <tapedeck/capture/file/captured_file.h>
 #include <tapedeck/capture/planner/plan_search.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/drawing/picture_vectors.h>
 #include <tapedeck/viewer/drawing/vector_painter.h>
@@ -132,6 +134,30 @@ TEST(Export, TheSameInputGivesTheSameBytes) {
     for (const char* ending : {".svg", ".pdf"})
       EXPECT_EQ(shot(folder, view, ending), shot(folder, view, ending)) << view << ending;
     EXPECT_NE(read(folder.file("shot.pdf")).find("(D:19700101000000Z)"), std::string::npos) << view;
+  }
+}
+
+// A file that holds its plan is drawn with the outline of the plan that keeps everything, as one that is planned for the
+// picture.
+TEST(Export, AFileWithItsPlanHasTheOutlineOfKeepingEverything) {
+  Folder folder;
+  TapeFile file;
+  file.captured = parse(training_graph(6));
+  PlanOptions how;
+  how.budget_percent = 80;
+  file.plan = make_plan(file.captured, how);
+  ASSERT_GT(file.plan->recomputed_nodes, 0);
+  for (const char* view : {"memory", "curve"}) {
+    Options options = options_of(folder, view, ".svg");
+    options.budget = {-1, 80};
+    ASSERT_EQ(take_shot(options), kOk);
+    const std::string planned_now = read(options.shot);
+    const auto shapes = [](const std::string& svg) { return std::count(svg.begin(), svg.end(), '\n'); };  // one a line
+    save_tape(folder.file("step.tape"), file);
+    options.file = folder.file("step.tape");
+    options.budget = {};
+    ASSERT_EQ(take_shot(options), kOk);
+    EXPECT_EQ(shapes(read(options.shot)), shapes(planned_now)) << view;
   }
 }
 

@@ -4,12 +4,17 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/export_picture.h>
+#include <tapedeck/viewer/key_sheet.h>
 #include <tapedeck/viewer/live/live_picture.h>
 #include <tapedeck/viewer/panels/inspector.h>
+#include <tapedeck/viewer/start/start_page.h>
 
 #include <QtGui/QFont>
 #include <QtGui/QImage>
+#include <QtWidgets/QDialog>
 #include <QtWidgets/QDockWidget>
+#include <QtWidgets/QMenu>
+#include <QtWidgets/QMenuBar>
 
 #include <cstdlib>
 #include <string>
@@ -49,6 +54,17 @@ class Golden : public ::testing::Test {
     export_widget(path, panel, kTableWidth, kTableHeight);
     open.dock->setWidget(&panel);
     return QImage(QString::fromStdString(path));
+  }
+  // A widget that is a window of its own.
+  QImage drawn_outside(QWidget& widget, QSize size) {
+    widget.setAttribute(Qt::WA_DontShowOnScreen);
+    widget.resize(size);
+    widget.show();
+    for (int i = 0; i < 4; ++i) QCoreApplication::processEvents();
+    const std::string path = folder.file("outside.png");
+    export_widget(path, widget, size.width(), size.height());
+    widget.hide();
+    return QImage(QString::fromStdString(path)).convertToFormat(QImage::Format_RGB32);
   }
   // Letters of Qt depend on the settings of fonts of the machine; these are fixed here.
   static void use_plain_letters() {
@@ -92,6 +108,32 @@ TEST_F(Golden, EveryPanelInDarkAndLightAndThePicturesWithHighContrast) {
   for (const Theme theme : {Theme::dark, Theme::light})
     for (const Panel& panel : all_panels()) expect_golden(panel.name, theme);
   for (const char* panel : {"memory", "curve", "tradeoff", "graph"}) expect_golden(panel, Theme::high_contrast);
+}
+
+TEST_F(Golden, TheStartPage) {
+  const QStringList recent{QStringLiteral("/models/resnet50.tape"), QStringLiteral("/models/gpt2.tape")};
+  for (const Theme theme : {Theme::dark, Theme::light, Theme::high_contrast}) {
+    window.set_look({theme, 1});
+    use_plain_letters();
+    StartPage page({[](const std::string&, const Budget&, bool) {}, [] {}, [&] { return recent; }, [](const std::string&) {},
+                    [] {}, [] { return std::string("recordings"); }, [] {}});
+    expect_stored(drawn_outside(page, {760, 560}), std::string("start-") + theme_name(theme) + ".png");
+  }
+}
+
+TEST_F(Golden, TheSheetOfKeysAndAMenu) {
+  window.resize(1280, 720);
+  for (const Theme theme : {Theme::dark, Theme::light, Theme::high_contrast}) {
+    window.set_look({theme, 1});
+    use_plain_letters();
+    show_key_sheet(window);
+    auto* sheet = window.findChild<QDialog*>(QStringLiteral("keys"));
+    ASSERT_NE(sheet, nullptr);
+    expect_stored(drawn_outside(*sheet, {800, 420}), std::string("keys-") + theme_name(theme) + ".png");
+    delete sheet;
+    QMenu* menu = window.menuBar()->actions()[2]->menu();
+    expect_stored(drawn_outside(*menu, menu->sizeHint()), std::string("menu-") + theme_name(theme) + ".png");
+  }
 }
 
 TEST_F(Golden, TheComparisonOfTwoPlans) {

@@ -507,7 +507,7 @@ TEST(Columns, OfTheTablesAreKeptInTheSettings) {
   const MainWindow::Setup setup{.renderer = Renderer::soft, .remember = true};
   {
     MainWindow window(setup);
-    window.resize(1600, 900);
+    window.resize(1280, 720);
     window.show();
     window.open(path);
     QHeaderView& header = *window.nodes().table()->header();

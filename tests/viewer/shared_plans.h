@@ -17,9 +17,11 @@ namespace tapedeck::viewer {
 class SharedPlans : public PlanSource {
  public:
   // Null if plans of this problem are not shared: a search of a large graph must hear that it is cancelled, and a test may wait
-  // for it to be at work.
+  // for it to be at work. Such graphs are made as text, by training_graph(); the models of the zoo are shared up to a larger
+  // size.
   static std::unique_ptr<PlanSource> of(const PlanProblem& problem, const SourceWork& work) {
-    if (problem.graph->node_count() > 100 || !is_plain(problem.options)) return nullptr;
+    const bool is_made = problem.graph->name == "step";
+    if (problem.graph->node_count() > (is_made ? 100 : 400) || !is_plain(problem.options)) return nullptr;
     std::string key = work.effort == SearchEffort::draft ? "draft " : "full ";
     for (const Wish& wish : problem.options.wishes) key += wish_text(wish) + "; ";
     key += print(*problem.graph);

@@ -26,7 +26,7 @@ QRect card_of(const Tour& tour) { return {tour.pos(), tour.size()}; }
 class TourFromTheStartPage : public ::testing::Test {
  protected:
   TourFromTheStartPage() : window(setup()) {
-    window.resize(1600, 900);
+    window.resize(1280, 720);
     activate();
   }
   static MainWindow::Setup setup() {

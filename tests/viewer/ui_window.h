@@ -97,7 +97,7 @@ class Window : public ::testing::Test {
  protected:
   explicit Window(bool prepares = false) : window({Renderer::soft, "software", false, prepares}) {}
   void SetUp() override {
-    window.resize(1600, 900);
+    window.resize(1280, 720);
     activate();
     window.open(folder.write("step.graph", training_graph(16)));
     window.wait_for_plan();

@@ -1,5 +1,6 @@
 #include <tapedeck/viewer/model/value_prices.h>
 
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/format.h>
 
 #include <fmt/format.h>
@@ -10,7 +11,9 @@ namespace tapedeck::viewer {
 
 namespace {
 
-std::string signed_bytes(std::int64_t bytes) { return (bytes < 0 ? "-" : "+") + human_bytes(bytes < 0 ? -bytes : bytes); }
+std::string signed_bytes(const ByteUnit& unit, std::int64_t bytes) {
+  return (bytes < 0 ? "-" : "+") + unit.readable_text(bytes < 0 ? -bytes : bytes);
+}
 std::string signed_us(double us) { return (us < 0 ? "-" : "+") + human_us(us < 0 ? -us : us); }
 
 }  // namespace
@@ -26,12 +29,13 @@ std::string runs_text(const ValueEntry& entry) {
 }
 
 std::string price_text(const Plan& plan, const ValuePrice& price) {
+  const ByteUnit unit = unit_of(plan);
   if (!price.obstacle.empty()) return "impossible: " + price.obstacle;
   if (!price.feasible && price.floor_bytes > 0)
-    return fmt::format("the budget cannot be met then: the floor would be {}", human_bytes(price.floor_bytes));
+    return fmt::format("the budget cannot be met then: the floor would be {}", unit.text(price.floor_bytes));
   std::string text =
       fmt::format("a step of {} ({}), peak {} ({})", human_us(price.cost_us), signed_us(price.cost_us - plan.cost_us),
-                  human_bytes(price.peak_bytes), signed_bytes(price.peak_bytes - plan.peak_bytes));
+                  unit.text(price.peak_bytes), signed_bytes(unit, price.peak_bytes - plan.peak_bytes));
   return price.feasible ? text : text + ", above the budget";
 }
 

@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/plan/byte_chains.h>
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
 
@@ -155,7 +156,8 @@ std::string node_html(const Session& session, NodeId n) {
 // A value that is alive at the peak, with the advice of the library, which holds its numbers.
 std::string advice_html(const PlanModel& model, const PeakTenant& tenant) {
   const std::string what = tenant.value == kNone ? escaped_html(tenant.name) : value_link(model, tenant.value);
-  return "<li>" + what + ", " + human_bytes(tenant.bytes) + ": " + escaped_html(grouped_numbers(tenant.advice)) + "</li>";
+  return "<li>" + what + ", " + unit_of(model.plan()).readable_text(tenant.bytes) + ": " +
+         escaped_html(grouped_numbers(tenant.advice)) + "</li>";
 }
 
 // Nodes that reach the lower bound by themselves, and why the peak is higher than that.
@@ -171,9 +173,10 @@ std::string bounds_html(const PlanModel& model, const PeakExplanation& e) {
 
 // Lines of the list of what is alive: no table, because a document lays out lines faster than rows.
 std::string alive_lines(const PlanModel& model, std::span<const PlanRect> rects) {
+  const ByteUnit unit = unit_of(model.plan());
   std::string lines;
   for (const PlanRect& rect : rects)
-    lines += (lines.empty() ? "" : "<br>") + human_bytes(rect.bytes) + " &nbsp;" + swatch(rect.role) + " &nbsp;" +
+    lines += (lines.empty() ? "" : "<br>") + unit.readable_text(rect.bytes) + " &nbsp;" + swatch(rect.role) + " &nbsp;" +
              (rect.value == kNone ? "of " + node_link(model.graph(), rect.node) : value_link(model, rect.value));
   return lines;
 }

@@ -127,8 +127,6 @@ void draw_plot_ground(const Plot& plot) {
   shapes()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kPlot));
 }
 
-ByteUnit unit_of(const Plan& plan) { return ByteUnit::of(std::max(plan.peak_bytes, plan.keep_all_peak_bytes)); }
-
 void draw_byte_axis(const Plot& plot, const ByteUnit& unit, const char* what) {
   const int most = std::max(2, static_cast<int>(plot.height() / 46));
   const ByteAxis axis = byte_ticks(plot.up.low, plot.up.high, unit, most);
@@ -444,16 +442,17 @@ void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) 
   ImGui::PushFont(font(TextSize::title));
   ImGui::TextUnformatted(node_title(model.graph(), n).c_str());
   ImGui::PopFont();
+  const ByteUnit unit = unit_of(model.plan());
   ImGui::Text("%s live", exact_bytes(model.curve()[n]).c_str());
   if (model.is_complete()) ImGui::TextUnformatted(node_time_text(model, n).c_str());
   for (const PlanLayer& layer : colours.layers()) {
     const std::int64_t bytes = (*layer.curve)[static_cast<std::size_t>(n)];
-    if (bytes > 0) ImGui::TextDisabled("%s  %s", layer.name.c_str(), human_bytes(bytes).c_str());
+    if (bytes > 0) ImGui::TextDisabled("%s  %s", layer.name.c_str(), unit.readable_text(bytes).c_str());
   }
   ImGui::Separator();
   for (const PlanRect& rect : model.alive(n, 6)) {
     const std::string name = rect.value == kNone ? std::string("workspace") : model.name_of(rect.value);
-    ImGui::Text("%s  %s", human_bytes(rect.bytes).c_str(), name.c_str());
+    ImGui::Text("%s  %s", unit.readable_text(rect.bytes).c_str(), name.c_str());
   }
   ImGui::EndTooltip();
 }

@@ -4,6 +4,7 @@
 #include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/plan/level_of_detail.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/format.h>
 
 #include <cstdint>
@@ -56,8 +57,6 @@ void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour c
 void draw_hatch(const ImVec2& low, const ImVec2& high, Colour colour);
 
 void draw_plot_ground(const Plot& plot);
-// The unit of all bytes in the pictures of a plan. It does not change with the budget.
-ByteUnit unit_of(const Plan& plan);
 // Draws the byte axis on the left, and its grid.
 void draw_byte_axis(const Plot& plot, const ByteUnit& unit, const char* what);
 // Draws the strip of phases and the numbers of nodes or the microseconds below the plot. They need kTimeAxisHeight units. The

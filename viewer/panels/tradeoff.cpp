@@ -305,7 +305,7 @@ void TradeoffPanel::hover() {
   const TradeoffMark* mark = nearest_mark(marks_, peak, ratio, across, up, 14);
   if (mark != nullptr)
     ImGui::SetTooltip("%s: peak %s, cost %s. Click to take this budget.", mark->strategy.c_str(),
-                      human_bytes(mark->peak).c_str(), ratio_text(mark->ratio).c_str());
+                      unit_of(session_.model()->plan()).text(mark->peak).c_str(), ratio_text(mark->ratio).c_str());
   if (io.MouseClicked[0]) pressed_ = true;
   if (io.MouseDown[0] || !std::exchange(pressed_, false)) return;
   session_.ask_budget(mark != nullptr ? mark->budget : std::llround(std::max(peak, 0.0)));

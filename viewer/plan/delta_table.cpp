@@ -1,6 +1,8 @@
 #include <tapedeck/viewer/plan/delta_table.h>
 #include <tapedeck/viewer/words/index.h>
 
+#include <tapedeck/viewer/plan/plan_unit.h>
+
 #include <string>
 
 namespace tapedeck::viewer {
@@ -123,6 +125,8 @@ Table make_delta_table(const MatchedPlans& plans) {
     table.set_ids(i, {kNone, shown.entry->copies.front(), value.entry[1]});
     fill(DeltaRow(&table, i), value, left, right);
   }
+  const ByteUnit left = unit_of(plans.side(0).model->plan()), right = unit_of(plans.side(1).model->plan());
+  table.use_unit(left.bytes > right.bytes ? left : right);
   table.finish();
   return table;
 }

@@ -7,6 +7,8 @@
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/words/index.h>
 
+#include <tapedeck/viewer/plan/plan_unit.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -279,6 +281,7 @@ Table make_table(TableId id, const PlanModel& model) {
   static constexpr Table (*makers[kTableCount])(const PlanModel&) = {nodes_table, values_table, parameters_table,
                                                                      decisions_table};
   Table table = makers[static_cast<int>(id)](model);
+  table.use_unit(unit_of(model.plan()));
   table.finish();
   return table;
 }

@@ -7,12 +7,22 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/plan/release_later.h>
 #include <tapedeck/viewer/planning/giving_way.h>
+#include <tapedeck/viewer/planning/same_addresses.h>
 
 #include <algorithm>
 #include <exception>
 #include <utility>
 
 namespace tapedeck::viewer {
+
+namespace {
+
+std::shared_ptr<const PlanModel> model_of(Plan plan, const PlanProblem& problem,
+                                          decltype(PlanModel::of)& made = PlanModel::of) {
+  return made(std::move(plan), problem.options.costs, with_program_wishes(*problem.graph, problem.options.wishes));
+}
+
+}  // namespace
 
 struct PlanWorker::Job {
   explicit Job(std::shared_ptr<const PlanProblem> asked) : problem(std::move(asked)), archive(problem->graph->nodes.size()) {}
@@ -43,6 +53,29 @@ struct PlanWorker::Job {
     if (known_plan && budget == known_budget) return *std::exchange(known_plan, std::nullopt);
     return full->plan(budget);
   }
+  // The final plan at the addresses that are shown, where it differs from the shown plan in nothing else.
+  std::shared_ptr<const PlanModel> at_shown_addresses(std::shared_ptr<const PlanModel> final,
+                                                      const std::shared_ptr<const PlanModel>& shown) const {
+    if (!shown || shown == final) return final;
+    std::optional<Plan> moved = with_addresses_of(shown->plan(), final->plan());
+    return moved ? model_of(std::move(*moved), *problem) : final;
+  }
+  // Whether the draft search is worth making while nobody waits: the first budget of a drag needs it at once.
+  bool wants_draft() const { return !draft && !has_no_draft && !prepared(); }
+  // REQUIRES: called by the answering thread, without the lock.
+  void make_draft(const MakeSource& make) {
+    if (!draft) draft = make(*problem, {SearchEffort::draft, &cancel_draft, {}});
+  }
+  // The same. If it fails, the full search fails too, and says why.
+  void try_draft(const MakeSource& make) {
+    try {
+      make_draft(make);
+    } catch (const Cancelled&) {
+      // Another problem came; this one may come back.
+    } catch (...) {
+      has_no_draft = true;
+    }
+  }
   std::optional<std::int64_t> next_to_fill() const {
     return full ? archive.next_to_fill(full->floor(), full->keep_all_peak()) : std::nullopt;
   }
@@ -65,11 +98,6 @@ namespace {
 constexpr std::size_t kMostFormer = 2;
 
 constexpr std::size_t kManyNodes = 20'000;  // of a graph whose first picture does not wait for the tables
-
-std::shared_ptr<const PlanModel> model_of(Plan plan, const PlanProblem& problem,
-                                          decltype(PlanModel::of)& made = PlanModel::of) {
-  return made(std::move(plan), problem.options.costs, with_program_wishes(*problem.graph, problem.options.wishes));
-}
 
 // The limits of the full search are those of the graph, so that the scale of the pictures is the same for drafts.
 void take_limits(const PlanSource& full, Plan* plan) {
@@ -248,7 +276,7 @@ PlanWorker::Step PlanWorker::next_step() const {
     if (!request_->drafted && !job_->has_no_draft && job_->error.empty()) return Step::draft;
     return job_->prepared() && request_->rests() ? Step::final_plan : Step::none;
   }
-  return fills_ && !paused_ && job_->next_to_fill() ? Step::fill : Step::none;
+  return fills_ && !paused_ && (job_->wants_draft() || job_->next_to_fill()) ? Step::fill : Step::none;
 }
 
 void PlanWorker::answer_requests() {
@@ -301,7 +329,7 @@ void PlanWorker::answer_from_draft(std::unique_lock<std::mutex>& lock) {
   std::int64_t budget = -1;
   bool failed = false;
   try {
-    if (!job->draft) job->draft = make_source_(*job->problem, {SearchEffort::draft, &job->cancel_draft, {}});
+    job->make_draft(make_source_);
     budget = job->draft->bytes_of(asked.budget);
     Plan plan = job->draft->plan(budget);
     if (knows_limits) take_limits(*job->full, &plan);
@@ -334,20 +362,18 @@ void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
   Result result{asked.number, nullptr, job->error, false};
   if (job->full) {
     const std::int64_t budget = job->full->bytes_of(asked.budget);
-    result.model = job->archive.find(budget);
-    if (!result.model) {
-      *job->cancel_full = false;
-      job->interruptible = true;
-      lock.unlock();
-      try {
-        result.model = model_of(job->plan(budget), *job->problem);
-      } catch (...) {
-        result.error = message_of_exception();
-      }
-      lock.lock();
-      job->interruptible = false;
-      if (job == job_ && result.model) job->archive.put(budget, result.model);
+    const std::shared_ptr<const PlanModel> shown = job->last, known = job->archive.find(budget);
+    *job->cancel_full = false;
+    job->interruptible = true;
+    lock.unlock();
+    try {
+      result.model = job->at_shown_addresses(known ? known : model_of(job->plan(budget), *job->problem), shown);
+    } catch (...) {
+      result.error = message_of_exception();
     }
+    lock.lock();
+    job->interruptible = false;
+    if (job == job_ && result.model) job->archive.put(budget, result.model);
   }
   if (job != job_ || !request_ || request_->number != asked.number) return;
   request_->final = true;
@@ -356,6 +382,12 @@ void PlanWorker::answer_from_search(std::unique_lock<std::mutex>& lock) {
 
 void PlanWorker::fill_archive(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Job> job = job_;
+  if (job->wants_draft()) {
+    lock.unlock();
+    job->try_draft(make_source_);
+    lock.lock();
+    return;
+  }
   const std::int64_t budget = *job->next_to_fill();
   *job->cancel_full = false;
   job->interruptible = true;

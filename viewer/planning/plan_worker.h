@@ -6,11 +6,12 @@
 //                                                       |
 //                                                       +---> archive: budgets that nobody asked for yet, while idle
 //
-// Two threads work: one prepares the full search, and the other answers budgets. A final plan is the plan that make_plan gives.
-// A newer budget of the same problem never cancels what it needs itself: the searches. A plan that is being made from the draft
-// is finished and shown; a plan from the full search gives way to the newer budget. Addresses stay where they were while the
-// peak stays: a draft whose peak is that of the plan before, and which costs no less, gives way to that plan. Only one thread
-// (the UI's) may call request(), take() and cancel().
+// Two threads work: one prepares the full search, and the other answers budgets. A final plan is the plan that make_plan gives,
+// but for addresses. A newer budget of the same problem never cancels what it needs itself: the searches. A plan that is being
+// made from the draft is finished and shown; a plan from the full search gives way to the newer budget. Addresses stay where
+// they were while the peak stays: a draft whose peak is that of the plan before, and which costs no less, gives way to that
+// plan, and a final plan that differs from the shown one in addresses only takes its addresses. Only one thread (the UI's) may
+// call request(), take() and cancel().
 #pragma once
 
 #include <tapedeck/viewer/planning/plan_archive.h>

@@ -116,6 +116,11 @@ std::string ByteUnit::text(std::int64_t count) const {
   return printf_number(count != 0 && std::fabs(value) < 0.9995 ? "%.3f " : "%.2f ", value) + name;
 }
 
+std::string ByteUnit::readable_text(std::int64_t count) const {
+  const bool shows_no_digit = count != 0 && std::fabs(static_cast<double>(count) / bytes) < 0.0005;
+  return shows_no_digit ? human_bytes(count) : text(count);
+}
+
 std::string percent(double ratio) { return printf_number("%.1f %%", ratio * 100); }
 
 std::string csv_field(const std::string& text) {

@@ -29,13 +29,6 @@ std::string_view without_zeros(std::string_view digits) {
   return digits;
 }
 
-std::string number_text(ColumnKind kind, double number) {
-  if (std::isnan(number)) return {};
-  if (kind == ColumnKind::bytes) return human_bytes(std::llround(number));
-  if (kind == ColumnKind::us) return human_us(number);
-  return grouped(std::llround(number));
-}
-
 // "1 node", "2 nodes".
 std::string counted(std::int64_t n, const TableLayout& layout) {
   return grouped(n) + " " + (n == 1 ? layout.one : layout.many);
@@ -181,6 +174,14 @@ std::shared_ptr<const std::vector<std::int32_t>> Table::order(RowOrder by) const
   if (!made)
     made = std::make_shared<const std::vector<std::int32_t>>(by.column < 0 ? all_rows() : sorted(by.column, by.descending));
   return made;
+}
+
+std::string Table::number_text(ColumnKind kind, double number) const {
+  if (std::isnan(number)) return {};
+  if (kind == ColumnKind::us) return human_us(number);
+  const std::int64_t whole = std::llround(number);
+  if (kind == ColumnKind::bytes) return unit_ ? unit_->readable_text(whole) : human_bytes(whole);
+  return grouped(whole);
 }
 
 std::string Table::shown(int column, std::int32_t row) const {

@@ -7,6 +7,8 @@
 //              of a number column: the numbers; NaN where there is none
 #pragma once
 
+#include <tapedeck/viewer/words/format.h>
+
 #include <tapedeck/engine/ir/graph.h>
 
 #include <cmath>
@@ -14,6 +16,7 @@
 #include <iosfwd>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,7 +88,8 @@ class Table {
   void set_number(int column, std::int32_t row, double number) { cells_[column].numbers[row] = number; }
   void set_flag(int flag, std::int32_t row) { flags_[flag][row] = 1; }
   void set_ids(std::int32_t row, const RowIds& ids) { ids_[row] = ids; }
-  void finish();        // REQUIRES: every cell of a text column was set
+  void use_unit(const ByteUnit& unit) { unit_ = unit; }  // of all cells and totals of bytes; without one, each has its own
+  void finish();                                         // REQUIRES: every cell of a text column was set
   void renew_orders();  // after numbers of a finished table changed: its orders and totals are its own, and made anew
 
   // ---- reading ----
@@ -133,8 +137,11 @@ class Table {
   std::vector<double> ranks(int column) const;
   std::string_view lower_text(int column, std::size_t text) const;
 
+  std::string number_text(ColumnKind kind, double number) const;
+
   struct Orders;
   const TableLayout* layout_;
+  std::optional<ByteUnit> unit_;
   Totals totals_of_all_;
   std::shared_ptr<Orders> orders_;
   std::vector<Cells> cells_;              // by column

@@ -43,7 +43,7 @@ class ReplayWindow : public ::testing::Test {
   void SetUp() override {
     save_tape(path, cnn_file());
     window.replays().set_effort(kQuick);
-    window.resize(1600, 900);
+    window.resize(1280, 720);
     window.show();
     activate();
     window.open(path);

@@ -3,6 +3,7 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/window.h>
@@ -36,7 +37,7 @@ namespace {
 class TablesInTheWindow : public ::testing::Test {
  protected:
   void SetUp() override {
-    window.resize(1600, 900);
+    window.resize(1280, 720);
     window.show();
     window.open(folder.write("step.graph", training_graph(layers())), {-1, 60});
     window.wait_for_plan();
@@ -209,9 +210,34 @@ TEST_F(TablesInTheWindow, AFilterNarrowsAndItsTotalsAreThoseOfWhatPasses) {
   }
   EXPECT_EQ(view(nodes).model()->rowCount(), expected);
   EXPECT_TRUE(nodes.totals().startsWith(QString::number(expected) + QStringLiteral(" nodes · ") +
-                                        QString::fromStdString(human_bytes(bytes))))
+                                        QString::fromStdString(unit_of(model().plan()).text(bytes))))
       << nodes.totals().toStdString();
   EXPECT_TRUE(nodes.totals().contains(QStringLiteral(", of ") + QString::number(model().nodes())));
+}
+
+// The cells of bytes, the totals and the status bar are in the unit of the plan; a size of which it shows no digit is in its
+// own.
+TEST_F(TablesInTheWindow, AllBytesAreInOneUnit) {
+  const ByteUnit unit = ByteUnit::of(model().plan().keep_all_peak_bytes);
+  ASSERT_STREQ(unit.name, "MiB");
+  int cells = 0;
+  for (const char* name : {"nodes", "values", "parameters"}) {
+    const QAbstractItemModel& rows = *view(panel(name)).model();
+    for (int c = 0; c < rows.columnCount(); ++c) {
+      if (layout_of(panel(name).id()).columns[c].kind != ColumnKind::bytes) continue;
+      for (int r = 0; r < rows.rowCount(); ++r) {
+        const QString text = rows.index(r, c).data().toString();
+        if (text.isEmpty()) continue;
+        ++cells;
+        EXPECT_TRUE(text.endsWith(QStringLiteral(" MiB")) || text.endsWith(QStringLiteral(" B"))) << text.toStdString();
+      }
+    }
+  }
+  EXPECT_GT(cells, 50);
+  EXPECT_TRUE(panel("values").totals().contains(QStringLiteral(" MiB"))) << panel("values").totals().toStdString();
+  EXPECT_EQ(ByteUnit::of(std::int64_t{1} << 30).readable_text(256), "256 B");
+  EXPECT_EQ(ByteUnit::of(std::int64_t{1} << 30).readable_text(std::int64_t{1} << 20), "0.001 GiB");
+  EXPECT_EQ(ByteUnit::of(std::int64_t{1} << 30).readable_text(0), "0.00 GiB");
 }
 
 TEST_F(TablesInTheWindow, TheSelectedRowsHaveTheirOwnTotals) {
@@ -263,7 +289,7 @@ TEST_F(TablesInTheWindow, RowsAreCopiedAsText) {
   press(&view(parameters), Qt::Key_C, Qt::ControlModifier);
   std::string expected;
   for (const int place : {0, 2})
-    expected += cell(parameters, place, "name").toStdString() + "\tparameter\tf32[64,64]\t16.00 KiB\tyes\t" +
+    expected += cell(parameters, place, "name").toStdString() + "\tparameter\tf32[64,64]\t0.016 MiB\tyes\t" +
                 cell(parameters, place, "readers").toStdString() + "\n";
   EXPECT_EQ(QGuiApplication::clipboard()->text().toStdString(), expected);
 }

@@ -2,6 +2,7 @@
 // call blocks.
 #include <tapedeck/tests/viewer/plans.h>
 
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/planning/plan_worker.h>
@@ -164,6 +165,23 @@ TEST(PlanWorker, TheFirstDraftKeepsTheAddressesOfTheShownPlan) {
   worker.prepare(asked, shown);
   worker.request(asked, {70, -1});
   EXPECT_EQ(wait_for(worker, [](const auto&) { return true; }).model, shown);
+}
+
+// A file that holds its plan asks for none. The draft search is made all the same, so that the first budget of a drag does not
+// wait for it.
+TEST(PlanWorker, TheDraftSearchIsThereBeforeTheFirstRequest) {
+  std::atomic<int> drafts{0};
+  PlanWorker worker([] {},
+                    [&](const PlanProblem&, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      while (!is_draft(work) && !*work.cancel) std::this_thread::yield();
+                      auto source = std::make_unique<UnsteadySource>();
+                      if (is_draft(work)) source->on_plan = [&](std::int64_t) { ADD_FAILURE() << "nobody asked for a plan"; };
+                      drafts += is_draft(work);
+                      return source;
+                    });
+  worker.prepare(problem(), PlanModel::of(UnsteadySource().plan(99)));
+  for (int i = 0; i < 10000 && drafts == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(drafts, 1);
 }
 
 // The drafts of a real step, there and back, as a hand drags.
@@ -465,6 +483,63 @@ TEST(PlanWorker, FinalPlansAreThoseOfMakePlan) {
       EXPECT_EQ(result->model->plan().floor_bytes, alone.floor_bytes);
     }
   }
+}
+
+// A source whose layouts stand on their heads, which keeps their sizes.
+struct TurnedSource : PlanSource {
+  explicit TurnedSource(std::unique_ptr<PlanSource> of) : source(std::move(of)) {}
+  Plan plan(std::int64_t budget) override {
+    Plan plan = source->plan(budget);
+    for (std::size_t v = 0; v < plan.values.size(); ++v)
+      if (plan.values[v].where == Where::arena)
+        plan.values[v].offset = plan.arena_bytes - plan.values[v].offset - plan.graph.values[v].type.bytes();
+    for (Scratch& scratch : plan.workspace)
+      if (scratch.bytes > 0) scratch.offset = plan.arena_bytes - scratch.offset - scratch.bytes;
+    return plan;
+  }
+  std::int64_t bytes_of_percent(double percent) const override { return source->bytes_of_percent(percent); }
+  std::int64_t floor() const override { return source->floor(); }
+  std::int64_t keep_all_peak() const override { return source->keep_all_peak(); }
+  std::unique_ptr<PlanSource> source;
+};
+
+std::vector<std::int64_t> offsets_of(const Plan& plan) {
+  std::vector<std::int64_t> offsets;
+  for (const Placement& p : plan.values) offsets.push_back(p.offset);
+  return offsets;
+}
+
+// The draft is shown first. The final plan has the numbers of make_plan, and moves nothing where the draft has its peak.
+TEST(PlanWorker, AFinalPlanKeepsTheAddressesOfItsDraft) {
+  std::atomic<bool> may_prepare{false};
+  PlanWorker worker([] {},
+                    [&](const PlanProblem& of, const SourceWork& work) -> std::unique_ptr<PlanSource> {
+                      while (!is_draft(work) && !may_prepare && !*work.cancel) std::this_thread::yield();
+                      auto made = search_plans(of, {SearchEffort::full, work.cancel, {}});
+                      if (!is_draft(work)) return made;
+                      return std::make_unique<TurnedSource>(std::move(made));
+                    });
+  const auto asked = problem(std::make_shared<const Graph>(parse(training_graph(8), "step")));
+  PlanOptions options;
+  options.budget_percent = 80;
+  const Plan alone = make_plan(*asked->graph, options);
+  worker.request(asked, {-1, 80});
+  const auto draft = wait_for(worker, [](const auto&) { return true; });
+  ASSERT_TRUE(draft.improving);
+  ASSERT_NE(offsets_of(draft.model->plan()), offsets_of(alone));
+  ASSERT_EQ(check_plan(draft.model->plan()), std::vector<std::string>{});
+  may_prepare = true;
+  const auto final = worker.wait();
+  ASSERT_TRUE(final && final->model);
+  EXPECT_EQ(offsets_of(final->model->plan()), offsets_of(draft.model->plan()));
+  EXPECT_EQ(check_plan(final->model->plan()), std::vector<std::string>{});
+  EXPECT_EQ(print(final->model->plan().graph), print(alone.graph));
+  EXPECT_EQ(final->model->plan().peak_bytes, alone.peak_bytes);
+  EXPECT_EQ(final->model->plan().cost_us, alone.cost_us);
+  EXPECT_EQ(final->model->plan().floor_bytes, alone.floor_bytes);
+  // Asked again, it stays there.
+  worker.request(asked, {-1, 80});
+  EXPECT_EQ(worker.wait()->model, final->model);
 }
 
 }  // namespace
