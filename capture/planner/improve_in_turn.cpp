@@ -12,7 +12,7 @@ namespace tapedeck {
 namespace {
 
 constexpr int kMostImprovingRounds = 4;
-constexpr std::int64_t kFarBehind = 8;  // a candidate above the least by more than this part of it will hardly catch up
+constexpr std::int64_t kFarAboveLeast = 8;  // a candidate above the least by more than this part of it will hardly catch up
 
 const Candidate& least_of(const Order& order, const Planning& p) {
   return least_live(p.candidates,
@@ -35,7 +35,7 @@ std::optional<Candidate> move_nodes(const Candidate& candidate, const Planning& 
   moved.moved = std::move(found.nodes);
   const std::int64_t least =
       least_live(p.candidates, [](const Candidate& c) { return c.counts_for_floor() && c.rates_orders(); }).live_peak;
-  if (moved.live_peak >= candidate.live_peak || moved.live_peak - least > least / kFarBehind) return std::nullopt;
+  if (moved.live_peak >= candidate.live_peak || moved.live_peak - least > least / kFarAboveLeast) return std::nullopt;
   return moved;
 }
 
