@@ -60,6 +60,8 @@ TEST_F(LookWindow, ThemesSwitchWindowsAndPicturesAtOnce) {
 }
 
 TEST_F(LookWindow, TheScaleChangesTextsPicturesAndTables) {
+  window.resize(1600, 900);  // at twice the scale the picture still has room for the value
+  settle_all();
   const int column = window.nodes().table()->header()->sectionSize(1);
   const int row = window.nodes().table()->sizeHintForRow(0);
   window.set_look({Theme::dark, 2});
