@@ -40,7 +40,7 @@ void LiveTree::add(NodeId first, NodeId last, std::int64_t bytes) {
     if (l & 1) apply(l++);
     if (h & 1) apply(--h);
   }
-  // Where the ways up from both ends have met, they are one. Above the entries that got the bytes, nothing changes beyond an
+  // The ways up from both ends are one after they have met. Above the entries that got the bytes, nothing changes beyond an
   // entry that stays as it is.
   std::size_t left = low, right = high - 1;
   for (; left / 2 != right / 2; left /= 2, right /= 2) {

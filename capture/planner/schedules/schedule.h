@@ -75,8 +75,8 @@ class Schedule {
   // The copy of `root` made in this stage is first read in a later stage: it could as well be made there.
   bool waits(ValueId root, NodeId stage) const;
 
-  // What is known of the schedule without a repeated run, and without the runs that made its operands alone: its peak has at
-  // least so many bytes, and at most so many microseconds are saved. Without bytes nothing is known.
+  // The bounds of the schedule without a repeated run, and without the runs that made its operands alone: its peak has at
+  // least so many bytes, and at most so many microseconds are saved. Zero bytes mean that nothing is known.
   // REQUIRES: has_run() and runs_before(); live bytes are up to date.
   struct Without {
     std::int64_t bytes = 0;

@@ -1,4 +1,4 @@
-// What tests of replays on a fake device have in common: the device, and two graphs.
+// The device and two graphs, which tests of replays on a fake device have in common.
 #pragma once
 
 #include <tapedeck/capture/replay/device/open_device.h>

@@ -166,7 +166,7 @@ void place_thread(unsigned index) {
   threadIdx = {index % blockDim.x, index / blockDim.x % blockDim.y, index / (blockDim.x * blockDim.y)};
 }
 
-// What a fiber does for ever: it runs the next thread that has not begun.
+// A fiber does this for ever: it runs the next thread that has not begun.
 void fiber_main() {
   Machine& m = machine();
   arrive(nullptr);
