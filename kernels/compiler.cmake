@@ -129,7 +129,7 @@ endfunction()
 
 # A batch is one file that includes several sources of a target, so that the compiler reads their headers and instantiates their templates once.
 # tapedeck_batch(TARGET SIZE) makes batches of at most SIZE sources, each of one folder; a folder with fewer than three sources counts as a part of
-# its parent. The sources of a batch share their file-local names, so a name that two of them declare must mean one thing: it belongs in a header,
+# its parent, but the tests of two floors are never in one batch. The sources of a batch share their file-local names, so a name that two of them declare must mean one thing: it belongs in a header,
 # or says what it is for. A source with options of its own is compiled alone, and so is every source under -DTAPEDECK_BATCHES=OFF.
 option(TAPEDECK_BATCHES "Compile the sources of a folder in batches" ON)
 function(tapedeck_batch target size)
@@ -154,7 +154,7 @@ function(tapedeck_batch target size)
     list(POP_FRONT folders folder)
     cmake_path(GET folder PARENT_PATH parent)
     list(LENGTH sources_${folder} count)
-    if(count LESS 3 AND parent)
+    if(count LESS 3 AND NOT parent MATCHES "^(tests)?$")
       list(APPEND sources_${parent} ${sources_${folder}})
       list(APPEND folders ${parent})
       list(REMOVE_DUPLICATES folders)
