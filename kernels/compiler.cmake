@@ -129,8 +129,9 @@ endfunction()
 
 # A batch is one file that includes several sources of a target, so that the compiler reads their headers and instantiates their templates once.
 # tapedeck_batch(TARGET SIZE) makes batches of at most SIZE sources, each of one folder; a folder with fewer than three sources counts as a part of
-# its parent, but the tests of two floors are never in one batch. The sources of a batch share their file-local names, so a name that two of them declare must mean one thing: it belongs in a header,
-# or says what it is for. A source with options of its own is compiled alone, and so is every source under -DTAPEDECK_BATCHES=OFF.
+# its parent, but the tests of two floors are never in one batch. The sources of a batch share their file-local names, so a name that two of them
+# declare must mean one thing: it belongs in a header, or says what it is for. A source with options of its own is compiled alone, and so is every
+# source under -DTAPEDECK_BATCHES=OFF.
 option(TAPEDECK_BATCHES "Compile the sources of a folder in batches" ON)
 function(tapedeck_batch target size)
   if(NOT TAPEDECK_BATCHES)
