@@ -120,8 +120,9 @@ void EvictionLog::free_bytes(Block b) noexcept {
   owner_.free(b);
 }
 
-// The part of the cost of its call that counts for a block. If the call must run again for another result, that is nothing.
-// Else the largest result counts less the more bytes the others have, because they go for nothing after it.
+// The share of the cost of its call that a block is charged. The share is 0 if the call must run again for another result in
+// any case. The largest result is charged less when the other results have many bytes: once it is evicted, the others are
+// charged 0.
 double EvictionLog::share_of_call(Block b, const CallEntry& call) const {
   if (call.results.size() == 1) return 1;
   const auto own = static_cast<double>(blocks_[b].bytes);
