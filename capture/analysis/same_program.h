@@ -7,12 +7,13 @@
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <functional>
 #include <span>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 // One of the graphs, and in it the node that is compared; kNone where the graphs differ as a whole.
 struct ProgramSide {
@@ -68,4 +69,4 @@ bool same_node(std::span<const ProgramSide> sides, const AllowDifference& allow)
 // the bytes of constants.
 bool same_program(std::span<const Graph* const> graphs, const AllowDifference& allow);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,20 +1,20 @@
 #include <tapedeck/viewer/planning/same_addresses.h>
 
+#include <tapedeck/capture/analysis/same_program.h>
+
 #include <algorithm>
 
 namespace tapedeck::viewer {
 
 namespace {
 
-bool is_same_node(const Graph& a, const Node& n, const Graph& b, const Node& m) {
-  return n.op == m.op && n.first_output == m.first_output && n.n_outputs == m.n_outputs && n.origin.clone == m.origin.clone &&
-         std::ranges::equal(a.inputs(n), b.inputs(m));
-}
-
+// Whether the nodes compute the same, the same ones are clones, and the values have the same names.
 bool is_same_program(const Graph& a, const Graph& b) {
-  const auto same_node = [&](const Node& n, const Node& m) { return is_same_node(a, n, b, m); };
-  const auto same_value = [](const Value& v, const Value& w) { return v.type == w.type && v.name == w.name; };
-  return std::ranges::equal(a.nodes, b.nodes, same_node) && std::ranges::equal(a.values, b.values, same_value);
+  const Graph* graphs[] = {&a, &b};
+  const auto same_role = [](const Node& n, const Node& m) { return n.origin.clone == m.origin.clone; };
+  const auto same_name = [](const Value& v, const Value& w) { return v.name == w.name; };
+  return same_program(graphs, [](const ProgramDifference&) { return false; }) &&
+         std::ranges::equal(a.nodes, b.nodes, same_role) && std::ranges::equal(a.values, b.values, same_name);
 }
 
 bool differs_in_address_at_most(const Placement& p, const Placement& q) {
@@ -55,7 +55,7 @@ std::optional<Plan> with_addresses_of(const Plan& before, const Plan& next) {
   Plan moved = next;
   moved.values = before.values;
   moved.workspace = before.workspace;
-  // Which bytes are used again, and so which segment waits for which, follows from the addresses.
+  // The addresses decide which bytes are used again, and so which segment waits for which.
   moved.reuse_edges = before.reuse_edges;
   moved.segments = before.segments;
   moved.segment_rule = before.segment_rule;

@@ -25,22 +25,7 @@ using testing::message_of;
 
 // ---- results equal those of run_eagerly ----
 
-TEST(Executor, ReplaysAStepWithStateAndBroadcasting) {
-  check_replay(parse(R"(graph step(%x: f32[4,3], %lr: f32[]) state(%w: f32[3,5], %b: f32[5]) {
-    %h: f32[4,5] = matmul(%x, %w)
-    %z: f32[4,5] = add(%h, %b)
-    %y: f32[4,5] = tanh(%z)
-    %l: f32[] = sum(%y) {axes=[0,1]}
-    %g: f32[4,5] = tanh_grad(%y, %z)
-    %xt: f32[3,4] = transpose(%x) {axes=[1,0]}
-    %gw: f32[3,5] = matmul(%xt, %g)
-    %gb: f32[5] = sum(%g) {axes=[0]}
-    %w2: f32[3,5] = sgd(%w, %gw, %lr) {weight_decay=0.1}
-    %b2: f32[5] = sgd(%b, %gb, %lr)
-    return %l, %y
-    update %w = %w2, %b = %b2
-  })"));
-}
+TEST(Executor, ReplaysAStepWithStateAndBroadcasting) { check_replay(parse(test::kSgdStep)); }
 
 TEST(Executor, ReplaysViewsAndViewsThatMustBeCopied) {
   check_replay(parse(R"(graph views(%x: f32[4,6]) {

@@ -1,4 +1,4 @@
-// The device and two graphs, which tests of replays on a fake device have in common.
+// The device, a graph and tensors, which tests of replays on a fake device have in common.
 #pragma once
 
 #include <tapedeck/capture/replay/device/open_device.h>
@@ -29,22 +29,6 @@ class DeviceReplay : public ::testing::Test {
   const std::shared_ptr<FakeRuntime> fake = std::make_shared<FakeRuntime>();
   const ScopedDevice scope{fake};
 };
-
-// A step of training.
-inline constexpr const char* kSgdStep = R"(graph step(%x: f32[4,3], %lr: f32[]) state(%w: f32[3,5], %b: f32[5]) {
-    %h: f32[4,5] = matmul(%x, %w)
-    %z: f32[4,5] = add(%h, %b)
-    %y: f32[4,5] = tanh(%z)
-    %l: f32[] = sum(%y) {axes=[0,1]}
-    %g: f32[4,5] = tanh_grad(%y, %z)
-    %xt: f32[3,4] = transpose(%x) {axes=[1,0]}
-    %gw: f32[3,5] = matmul(%xt, %g)
-    %gb: f32[5] = sum(%g) {axes=[0]}
-    %w2: f32[3,5] = sgd(%w, %gw, %lr) {weight_decay=0.1}
-    %b2: f32[5] = sgd(%b, %gb, %lr)
-    return %l, %y
-    update %w = %w2, %b = %b2
-  })";
 
 // A step that fails if an index is out of range, or a divisor is zero.
 inline constexpr const char* kLookup = R"(graph lookup(%i: i64[3], %a: i32[3], %b: i32[3]) state(%w: f32[5,2], %n: i32[3]) {
