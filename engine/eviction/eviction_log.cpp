@@ -174,8 +174,9 @@ double EvictionLog::cost_of_readers(Block b) {
   return cost;
 }
 
-// Called when a block was evicted or computed again. The costs change of the other results of its call, of all blocks that are
-// computed from it, and of all that it is computed from, directly or through evicted blocks.
+// Called when a block was evicted or computed again, or when the program lets an evicted block go. The costs change of the
+// other results of its call, of all blocks that are computed from it, and of all that it is computed from, directly or through
+// evicted blocks. The last may be of no use any more, too.
 void EvictionLog::forget_costs_around(Block first) noexcept {
   const auto forget = [this](Block at) {
     BlockEntry& entry = blocks_[at];
@@ -204,8 +205,12 @@ void EvictionLog::forget_costs_around(Block first) noexcept {
 }
 
 double EvictionLog::known_cost(Block b) {
-  double& cost = blocks_[b].cost;
-  return cost < 0 ? cost = cost_again(b) : cost;
+  BlockEntry& entry = blocks_[b];
+  if (entry.cost < 0) {
+    entry.cost = cost_again(b);
+    entry.of_use = is_of_use(b);
+  }
+  return entry.cost;
 }
 
 // Whether the program holds the block, or an evicted block that it holds is computed from it, directly or through evicted
@@ -229,7 +234,7 @@ double EvictionLog::score(Block b) {
   const double idle = now_ - entry.used;
   double cost = known_cost(b);
   if (idle < reuse_) cost += kSoonReadAgain * calls_[entry.maker].cost;
-  if (!is_of_use(b)) cost *= kOfNoUse;
+  if (!entry.of_use) cost *= kOfNoUse;
   return cost / (entry.size * (idle + kIdleShare * now_));
 }
 
@@ -393,6 +398,8 @@ void EvictionLog::run_again(Call first) {
 void EvictionLog::let_go(Block b) noexcept {
   BlockEntry& entry = blocks_[b];
   entry.held = false;
+  entry.cost = -1;  // it may be of no use now
+  if (!entry.resident) forget_costs_around(b);
   entry.pins = 0;  // no tensor is left by which the program could read it
   update_candidate(b);
   if (entry.readers.empty()) return drop_unneeded(b);

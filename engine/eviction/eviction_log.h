@@ -127,8 +127,9 @@ class EvictionLog {
     Call maker = kNone;
     std::int32_t awaited = 0;  // calls that wait for other operands and will read it then
     std::int32_t locks = 0;
-    bool held = false, resident = false, alive = false;  // the choice of a block reads the entry to here, one cache line
-    std::uint64_t mark = 0;                              // the last walk over the log that met it
+    bool held = false, resident = false, alive = false;
+    bool of_use = true;  // is_of_use(), when the cost is known; the choice of a block reads the entry to here, one cache line
+    std::uint64_t mark = 0;  // the last walk over the log that met it
     std::int64_t bytes = 0;
     std::int32_t pins = 0;
     std::int32_t candidate = kNone;  // its place in the list of candidates

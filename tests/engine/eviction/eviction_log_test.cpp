@@ -168,6 +168,26 @@ TEST(EvictionLog, ABlockThatNobodyNeedsGoesFirst) {
   EXPECT_FALSE(n.log.is_resident(cheap));
 }
 
+TEST(EvictionLog, ABlockIsOfNoUseOnceTheProgramLetsGoOfAllThatIsComputedFromIt) {
+  for (const bool lets_go : {false, true}) {
+    Numbers n;
+    const Block x = n.outside(1000, 1);
+    const Block dear = n.call({x}, {1000}, 100)[0], held = n.call({dear}, {1000}, 100)[0];
+    n.log.pin(n.call({held}, {1000}, 1)[0]);
+    const Block cheap[] = {n.call({x}, {1000}, 1)[0], n.call({x}, {1000}, 1)[0]};
+    n.log.let_go(dear);
+    n.log.evict(held);
+    n.read(held);
+    n.log.evict(held);
+    EXPECT_EQ(n.log.evict_bytes(1000), 1000);
+    ASSERT_TRUE(n.log.is_resident(dear)) << "the program holds a block that is computed from it";
+    if (lets_go) n.log.let_go(held);
+    EXPECT_EQ(n.log.evict_bytes(1000), 1000);
+    EXPECT_EQ(n.log.is_resident(dear), !lets_go);
+    EXPECT_EQ(n.log.is_resident(cheap[0]) || n.log.is_resident(cheap[1]), lets_go);
+  }
+}
+
 TEST(EvictionLog, ABlockThatWasUsedLatelyStaysOnceSuchABlockWasReadAgain) {
   for (const bool was_read_again : {false, true}) {
     Numbers n;
