@@ -72,7 +72,7 @@ bool is_near(std::int64_t floor, std::int64_t peak) { return peak - floor <= flo
 std::size_t most_searched(const Planning& p) { return p.step_size().nodes > kLarge ? kMostSearchedOfLarge : kMostSearched; }
 
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
-// tried, too. The one that a trial leads furthest is searched; if that wins nothing more, the others are.
+// tried, too. The layout with the best trial is searched; if the search wins nothing more, the other layouts are searched.
 // Costs play no part.
 std::int64_t find_floor(Planning* p) {
   if (p->look_for == LookFor::draft) return least_peak_by(runs_of, counts_for_floor, p).peak;

@@ -3,7 +3,7 @@
 //
 // A device has several streams of work. A block that is given back is handed out again at once, to the stream that took it
 // before: the work of the next owner follows that of the last. Another stream gets it only when the memory of the device is
-// full. Each block knows which work used it last; the caller lets a stream wait before it uses what others have used.
+// full. Each block knows which work used it last; the caller lets a stream wait before it uses a block of other streams.
 //
 // Not thread safe.
 #pragma once

@@ -1,4 +1,4 @@
-// The work of one host thread on a device: its stream, and what is known of the pieces of work that were given to it.
+// The work of one host thread on a device: its stream, and a list of the pieces of work that were given to it.
 //
 //     thread 0   lane 0    ops and copies 1, 2, 3, ...
 //     thread 1   lane 1    ops and copies 1, 2, ...       after 3 of lane 0

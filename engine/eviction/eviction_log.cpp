@@ -11,7 +11,7 @@ using Call = EvictionLog::Call;
 
 namespace {
 
-// The numbers of the score, and those of the rules beside it.
+// The numbers of the score and of the rules beside it.
 constexpr double kSizePower = 0.8, kIdleShare = 0.3;
 constexpr double kHeldOperand = 0.55, kLetGoOperand = 2.5, kReader = 0.15, kOtherResults = 0.5;
 constexpr double kOfNoUse = 1e-3;

@@ -48,9 +48,9 @@ std::string device_name(const Tensor& x);
 // Ops with operands run where their operands are: on a device, if one of them is there. All operands must be there, except that
 // small operands of the host (64 bytes: a learning rate, a counter, a random state) go along. Results are computed in the order
 // of the calls of the thread, and a call returns before its result is there. Threads may compute side by side; an op that reads
-// or writes the tensor of another thread comes after the ops of that thread which use it. What fails on the device is thrown by
-// the next read of a value that needs it, or by synchronize(), and names the op and its call site; with TAPEDECK_SYNC=1 every
-// op waits. An op without a kernel on the device runs on the host between two copies, and says so once on stderr.
+// or writes the tensor of another thread comes after the ops of that thread which use it. An error on the device is thrown by
+// the next read of a value that needs the op, or by synchronize(), and names the op and its call site; with TAPEDECK_SYNC=1
+// every op waits. An op without a kernel on the device runs on the host between two copies, and says so once on stderr.
 class OnDevice {
  public:
   explicit OnDevice(

@@ -18,8 +18,8 @@ using Values = std::vector<ValueId>;
 constexpr std::size_t kMostLengths = 4;            // of the blocks of one pair
 constexpr std::int64_t kLargestDivisor = 1 << 16;  // that is looked for
 
-// The body of a scan over blocks while it is built. Its inputs stand for inputs of one pass: a slice stands for those of all
-// passes of the block.
+// The body of a scan over blocks while it is built. Its inputs stand for inputs of one pass: a slice stands for the slices of
+// all passes of the block.
 class BlockWriter {
  public:
   BlockWriter(const RerunScan& scan, std::int64_t passes) : whole_(scan.whole()), passes_(passes) {
@@ -90,7 +90,7 @@ ValueId append_passes_again(const RerunScan& scan, const BlockInputs& in, Values
   return writer->append_scan(operands, inputs, all, a.carried, a.scanned, reverse);
 }
 
-// Adds the slices and captured values that the body needs: those of the forward, and those marked in `needed`.
+// Adds the slices and captured values that the body needs: all of the forward, and the ones that are marked in `needed`.
 void add_given(const RerunScan& scan, const std::vector<bool>& needed, BlockInputs* in, BlockBody* block, BlockWriter* writer) {
   const LoopLayout& a = scan.pair().ahead;
   for (std::size_t i = 0; i < scan.slices().size(); ++i) {

@@ -1,5 +1,5 @@
-// A bound on what is left of a schedule once a repeated run is taken back, without a change of the schedule. Most runs of a
-// good plan are needed, and this says so of most of them in a fraction of the time that it takes to try.
+// A bound on the peak and the cost of a schedule once a repeated run is taken back, without a change of the schedule. Most runs
+// of a good plan are needed. The bound shows this for most of them in a fraction of the time that a trial takes.
 //
 //     stage         0 makes %h         5, 6        7 makes %h again, from %a
 //     taken back    |---------- %h: 4096 bytes ----------|          at least the live bytes of 5 and 6 + 4096 - bytes of %a

@@ -3,7 +3,8 @@
 //
 // The fake notes each breach of the rules that a real device has, in problems(): bytes that are in no allocation of the device,
 // or were freed; operands of kernels in memory of the host; calls that are not allowed while a stream is captured; memory that
-// is freed while work is waiting; graphs that are launched after their memory was freed; what was never given back; races.
+// is freed while work is waiting; graphs that are launched after their memory was freed; memory that was never given back;
+// races.
 //
 // A race is two pieces of work on two streams that use the same bytes, one of them writing, and that nothing orders. Each piece
 // has a clock: for every stream, the number of its work that has run before this piece begins, whatever the device does.
