@@ -1,5 +1,5 @@
 // Decides once in a run: either the run is stopped, or it has begun to write state. Never both. Segments ask before they
-// start, and loops before each pass.
+// start and before their first instruction that writes state, and loops before each pass.
 #pragma once
 
 #include <tapedeck/engine/ir/interruption.h>
@@ -16,7 +16,7 @@ class Gate final : public StopCondition {
     state_.store(written ? kWriting : kOpen, std::memory_order_relaxed);
   }
 
-  // May a segment start?
+  // May a segment start, or the instruction that writes state?
   bool enter(bool writes_state) noexcept {
     int now = state_.load(std::memory_order_acquire);
     if (now == kOpen && cancel_ && cancel_->load(std::memory_order_relaxed)) now = become(kStopped);

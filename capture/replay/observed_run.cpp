@@ -99,11 +99,11 @@ void ObservedRun::run_segment(std::int32_t segment) noexcept {
   const IndexRange nodes = nodes_of(segment);
   if (nodes.first == nodes.end) return;
   if (pause_ && pause_->behind != kNone) return walk_.stop(segment, walk_.range(segment).first);
-  if (!gate_.enter(walk_.writes_state(segment))) return walk_.stop(segment, walk_.range(segment).first);
+  if (!gate_.enter(false)) return walk_.stop(segment, walk_.range(segment).first);
   const HeedHere loops_too(gate_);
   if (!watched_.empty() && watched_[segment])
     run_watched(segment);
-  else if (timeline_ || poison_ || check_nan_ || pause_ || kept_.watches_effects())
+  else if (timeline_ || poison_ || check_nan_ || pause_ || kept_.watches_effects() || walk_.writes_state(segment))
     run_one_by_one(segment);
   else
     walk_.run_instructions(segment);
@@ -125,7 +125,12 @@ bool ObservedRun::pauses_behind(std::int32_t segment, std::int32_t i) noexcept {
   return true;
 }
 
+// The run can be stopped until the first instruction that writes state starts, also inside of the segment that writes it.
 bool ObservedRun::run_timed(std::int32_t segment, std::int32_t i) noexcept {
+  if (i == walk_.first_writer(segment) && !gate_.enter(true)) {
+    walk_.stop(segment, i);
+    return false;
+  }
   const auto run = [&] { return check_nan_ ? run_checked(segment, i) : run_poisoned(segment, i); };
   if (!timeline_) return run();
   const std::int64_t began = now_ns() - start_ns_;

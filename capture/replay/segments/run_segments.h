@@ -41,6 +41,8 @@ class SegmentWalk {
   // ---- for an observer, from the thread that runs the segment ----
   IndexRange range(std::int32_t segment) const { return ranges_[segment]; }
   bool writes_state(std::int32_t segment) const { return first_writer_[segment] < ranges_[segment].end; }
+  // The first instruction of the segment that writes state; past the end of the segment if none does.
+  std::int32_t first_writer(std::int32_t segment) const { return first_writer_[segment]; }
   void run_instructions(std::int32_t segment) noexcept;
   bool run_instruction(std::int32_t segment, std::int32_t i) noexcept;  // false if the segment stops here
   // A node below this one is at fault, so this one must not start.
