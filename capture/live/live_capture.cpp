@@ -86,7 +86,8 @@ std::string save_captured(const std::string& path, const Captured& captured, con
   if (!values) file.inputs.clear(), file.state.clear();
   if (plan) file.plan = *plan;
   save_tape(path, file);
-  return fmt::format("{} nodes{}", captured.graph.node_count(), values ? "" : ", without values");
+  return fmt::format("{} node{}{}", captured.graph.node_count(), captured.graph.node_count() == 1 ? "" : "s",
+                     values ? "" : ", without values");
 }
 
 }  // namespace tapedeck::live

@@ -27,8 +27,8 @@ namespace {
 void show(const Captured& captured) {
   const Settings s = settings_from_environment();
   if (s.debug >= 2)
-    fmt::print(stderr, "capture {}: {} nodes\n{}", captured.graph.name.view(), captured.graph.node_count(),
-               captured.report.to_string());
+    fmt::print(stderr, "capture {}: {} node{}\n{}", captured.graph.name.view(), captured.graph.node_count(),
+               captured.graph.node_count() == 1 ? "" : "s", captured.report.to_string());
   if (s.dump.empty()) return;
   const std::string path = fmt::format("{}/{}.graph", s.dump, captured.graph.name.view());
   std::ofstream file(path);

@@ -76,8 +76,9 @@ int run_onnx(const ExportOptions& options) {
   const TapeFile file = load_any(options.file, Check::all);
   const OnnxExport result =
       export_onnx(options.output, file, {.external_data = options.external_data, .random = options.random});
-  answer(options.json ? export_onnx_report(file.captured, options.output, result)
-                      : fmt::format("wrote {}: {} nodes, {}\n", options.output, result.nodes, human_size(result.bytes)));
+  answer(options.json
+             ? export_onnx_report(file.captured, options.output, result)
+             : fmt::format("wrote {}: {}, {}\n", options.output, plural(result.nodes, "node"), human_size(result.bytes)));
   return kOk;
 }
 

@@ -65,9 +65,10 @@ std::string summary(const std::string& path, const OnnxImport& import) {
   std::int64_t nodes = 0, bytes = 0;
   for (const auto& [op, count] : import.ops) nodes += count;
   for (const OnnxImport::Parameter& p : import.parameters) bytes += p.type.bytes();
-  return fmt::format("wrote {}: {} nodes of {} of ONNX (opset {}{}); {} parameters, {}\n{} -> {}\n", path, graph.node_count(),
-                     nodes, import.opset, import.producer.empty() ? "" : ", " + import.producer, import.parameters.size(),
-                     human_size(bytes), inputs_of(graph), outputs_of(graph));
+  return fmt::format("wrote {}: {} of {} of ONNX (opset {}{}); {}, {}\n{} -> {}\n", path, plural(graph.node_count(), "node"),
+                     nodes, import.opset, import.producer.empty() ? "" : ", " + import.producer,
+                     plural(std::ssize(import.parameters), "parameter"), human_size(bytes), inputs_of(graph),
+                     outputs_of(graph));
 }
 
 }  // namespace

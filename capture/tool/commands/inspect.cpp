@@ -118,11 +118,11 @@ std::vector<Option> view_table(ViewOptions& o) {
 
 // A line for each figure, and a table of the ops.
 std::string graph_text(const GraphSummary& s) {
-  std::string text = fmt::format("parameters: {} in {} tensors, {}\n", grouped(s.parameters), s.parameter_tensors,
+  std::string text = fmt::format("parameters: {} in {}, {}\n", grouped(s.parameters), plural(s.parameter_tensors, "tensor"),
                                  human_size(s.parameter_bytes));
   std::string phases, flops;
   for (const PhaseCount& phase : s.phases) {
-    phases += fmt::format("{}{} {} nodes", phases.empty() ? "" : ", ", phase_name(phase.phase), phase.nodes);
+    phases += fmt::format("{}{} {}", phases.empty() ? "" : ", ", phase_name(phase.phase), plural(phase.nodes, "node"));
     flops += fmt::format("{}{} {}", flops.empty() ? "" : ", ", phase_name(phase.phase), flops_text(phase.flops));
   }
   text += fmt::format("phases: {}\n", phases.empty() ? "none" : phases);
@@ -153,7 +153,8 @@ std::string values_text(const Graph& g, const char* title, ValueId first, ValueI
 
 std::string info_text(const std::string& path, const TapeFile& file, const DimTable& dims, const GraphSummary& summary) {
   const Graph& g = file.captured;
-  std::string text = fmt::format("{}: graph {}, {} nodes, {} values\n", path, g.name.view(), g.node_count(), g.value_count());
+  std::string text = fmt::format("{}: graph {}, {}, {}\n", path, g.name.view(), plural(g.node_count(), "node"),
+                                 plural(g.value_count(), "value"));
   for (const auto& [key, value] : file.metadata) text += fmt::format("  {}: {}\n", key, value);
   text += fmt::format("versions: tapedeck {}, tape format {}\n", TAPEDECK_VERSION, tape_file::kFormat);
   text += graph_text(summary);
@@ -162,15 +163,15 @@ std::string info_text(const std::string& path, const TapeFile& file, const DimTa
   text += values_text(g, "state", g.n_inputs, g.n_inputs + g.n_state, file.state);
   if (file.plan) {
     const Plan& p = *file.plan;
-    text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments, passes {}\n",
-                        p.strategy, human_size(p.peak_bytes), p.nodes, p.recomputed_nodes, p.recompute_cost_ratio(),
-                        p.segments.size(), level_name(p.level));
+    text += fmt::format("plan: {}, peak {}, {} of which {} recomputed, cost x{:.3f}, {}, passes {}\n", p.strategy,
+                        human_size(p.peak_bytes), plural(p.nodes, "node"), p.recomputed_nodes, p.recompute_cost_ratio(),
+                        plural(std::ssize(p.segments), "segment"), level_name(p.level));
   } else {
     text += "plan: none\n";
   }
   if (file.profile)
-    text += fmt::format("profile: {} nodes, {} steps of {:.1f} us on {}\n", file.profile->nodes.size(), file.profile->steps,
-                        file.profile->run_us, file.profile->machine);
+    text += fmt::format("profile: {}, {} of {:.1f} us on {}\n", plural(std::ssize(file.profile->nodes), "node"),
+                        plural(file.profile->steps, "step"), file.profile->run_us, file.profile->machine);
   return text;
 }
 
@@ -253,7 +254,7 @@ int run_verify(const FileOptions& options) {
   if (options.json)
     answer(verify_report(options.file, problems));
   else if (problems.empty())
-    answer(fmt::format("{}: ok, {} nodes, {}\n", options.file, file.captured.node_count(),
+    answer(fmt::format("{}: ok, {}, {}\n", options.file, plural(file.captured.node_count(), "node"),
                        file.plan ? "plan checked" : "no plan"));
   else
     for (const std::string& p : problems) answer(p + "\n");

@@ -2,6 +2,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/missing_file.h>
 #include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
@@ -99,10 +100,11 @@ int run(const RecordOptions& request) {
   const TapeFile file = record_tape(request.model, request.options, &captured);
   save_tape(request.output, file);
   const CaptureReport& found = captured.report;
-  const std::string text = request.json ? record_report(request.output, captured)
-                                        : fmt::format("wrote {}: {} nodes\n{}{}", request.output, captured.graph.node_count(),
-                                                      request.verbose ? found.to_string() : found.summary(),
-                                                      request.verbose || talk().quiet ? "" : "-v lists every value by name\n");
+  const std::string text = request.json
+                               ? record_report(request.output, captured)
+                               : fmt::format("wrote {}: {}\n{}{}", request.output, plural(captured.graph.node_count(), "node"),
+                                             request.verbose ? found.to_string() : found.summary(),
+                                             request.verbose || talk().quiet ? "" : "-v lists every value by name\n");
   answer(text);
   return kOk;
 }

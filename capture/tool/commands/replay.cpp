@@ -45,7 +45,7 @@ struct ReplayOptions {
   int threads = 0;                       // 0: all
   double parallel_peak = kParallelPeak;  // of a plan that is made here
   int steps = 0;                         // 0: one for each file of an input, else 1, or kProfileSteps
-  double loop_s = 0;                     // > 0: steps until this time is over
+  std::string loop;                      // a time: steps until it is over
   std::string until, phase;              // where the last step stops; empty: at its end
   bool stop_at_nan = false, stop_at_infinity = false;
   std::vector<std::string> values;    // that are shown there
@@ -80,12 +80,10 @@ std::vector<Option> step_options(ReplayOptions& o) {
        .least = 1,
        .most = 1e9},
       {.name = "--loop",
-       .metavar = "SECONDS",
-       .to = &o.loop_s,
-       .help = "Run steps until this many seconds are over, and at least one.",
+       .metavar = "TIME",
+       .to = &o.loop,
+       .help = "Run steps until this time is over, and at least one: 30s, 500ms, 2min; a bare number is seconds.",
        .fallback = "--steps decides",
-       .least = 0.001,
-       .most = 1e6,
        .excludes = "--steps"},
       {.name = "--until",
        .metavar = "VALUE|N",
@@ -344,9 +342,10 @@ void check_options(const ReplayOptions& o) {
   if (!early.empty() && !o.save.empty()) refuse(early, "--save", "the state may be half written where the step stops");
   if (!early.empty() && o.check_eager) refuse(early, "--check-eager", "the step does not come to its end");
   if (!ends.empty() && o.profile) refuse(ends, "--profile", "whole steps are timed");
-  if (!ends.empty() && o.loop_s > 0) refuse(ends, "--loop", "there is no step that is known to be the last");
+  if (!o.loop.empty()) parse_seconds(o.loop);
+  if (!ends.empty() && !o.loop.empty()) refuse(ends, "--loop", "there is no step that is known to be the last");
   if (!ends.empty() && (!o.trace.empty() || !o.memory_trace.empty())) refuse(ends, "--trace", "a trace is of a whole step");
-  if (o.loop_s > 0 && o.profile) refuse("--loop", "--profile", "a profile is of a known number of steps; give --steps");
+  if (!o.loop.empty() && o.profile) refuse("--loop", "--profile", "a profile is of a known number of steps; give --steps");
   const bool compares = !o.expected.empty() || (o.check_eager && o.device.on_device());
   if (!compares && (o.tolerance.relative > 0 || o.tolerance.absolute > 0)) throw UsageError("--rtol and --atol need --expect");
   if (o.monitor_inputs && o.monitors.empty()) throw UsageError("--monitor-inputs needs --monitor");
@@ -413,6 +412,7 @@ Plan new_plan(const ReplayOptions& options, const TapeFile& file, OptimizationLe
     how.wishes = options.wishes.wishes();
   }
   read_budget(options.budget, &how);
+  how.find_floor = false;  // a replay does not tell the floor; the error of a budget that cannot be met does
   if (file.plan && options.budget.empty()) how.budget = file.plan->budget_bytes;  // the other options ask for nothing else
   Progress progress("planning");
   how.progress = [&](double fraction) { progress.at(fraction); };
@@ -478,7 +478,7 @@ int run(const ReplayOptions& options) {
 
   StepOptions how;
   how.steps = step_count(options, start);
-  how.loop_s = options.loop_s;
+  how.loop_s = options.loop.empty() ? 0 : parse_seconds(options.loop);
   how.until = options.until;
   how.stop_at_nan = options.stop_at_nan;
   how.stop_at_infinity = options.stop_at_infinity;

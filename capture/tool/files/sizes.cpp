@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 namespace tapedeck::tool {
 
@@ -26,6 +27,8 @@ constexpr Unit kUnits[] = {{"", 1},
                            {"MiB", 1024.0 * 1024},
                            {"GiB", 1024.0 * 1024 * 1024},
                            {"TiB", 1024.0 * 1024 * 1024 * 1024}};
+
+constexpr std::pair<const char*, double> kTimes[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
 
 bool same_ignoring_case(const std::string& a, const char* b) {
   std::size_t i = 0;
@@ -71,6 +74,18 @@ void read_budget(const std::string& text, PlanOptions* options) {
     options->budget = parse_size(text);
 }
 
+double parse_seconds(const std::string& text) {
+  constexpr double kLeast = 1e-3, kMost = 1e6;
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  while (*end == ' ') ++end;
+  const bool plain = !text.empty() && (std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '.');
+  if (plain && end != text.c_str() && std::isfinite(number))
+    for (const auto& [unit, seconds] : kTimes)
+      if (same_ignoring_case(end, unit) && number * seconds >= kLeast && number * seconds <= kMost) return number * seconds;
+  throw UsageError(fmt::format("'{}' is not a time; give 0.001 to 1000000 seconds, such as 90, 500ms, 30s, 2min or 1h", text));
+}
+
 std::string human_size(std::int64_t bytes) {
   std::string digits = std::to_string(bytes);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(digits.begin() + at, ',');
@@ -80,6 +95,10 @@ std::string human_size(std::int64_t bytes) {
   int k = 0;
   for (; value >= 1024 && k < 3; ++k) value /= 1024;
   return fmt::format("{:.2f} {} ({} bytes)", value, names[k], digits);
+}
+
+std::string plural(std::int64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 }  // namespace tapedeck::tool

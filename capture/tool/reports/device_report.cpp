@@ -16,8 +16,6 @@ std::vector<DeviceUse::OnHost> on_host(const Graph& g, const DeviceSchedule& sch
   return nodes;
 }
 
-std::string plural(std::int64_t n, const char* noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
-
 std::string joined_text(std::int32_t updates, std::int32_t groups) {
   return fmt::format("{} of optimizers run together, in {}", plural(updates, "update"), plural(groups, "group"));
 }

@@ -95,7 +95,7 @@ std::string text_of_values(const std::vector<ShownValue>& values) {
 }
 
 std::string text_of_stop(const ShownStop& stop) {
-  if (stop.reason == StopReason::end) return fmt::format("the last step came to its end, {} nodes", stop.nodes);
+  if (stop.reason == StopReason::end) return fmt::format("the last step came to its end, {}", plural(stop.nodes, "node"));
   std::string text = fmt::format("the last step stopped behind node {}, with {} of {} nodes left: `{}`", stop.node,
                                  stop.nodes_left, stop.nodes, stop.node_text);
   if (stop.reason == StopReason::not_finite)

@@ -24,6 +24,8 @@ expect 0 replay n.graph --input x=zeros; answered 'step 1: y -inf, z -7'; expect
 # Loops.
 expect 0 replay c.tape --loop 0.3 --json; quiet; [ "$(number steps)" -ge 1 ] || fail "no steps in 0.3 s"
 expect 0 replay n.graph --loop 0.05 --json; [ "$(number steps)" -gt 3 ] || fail "$(number steps) small steps in 0.05 s"
+expect 0 replay n.graph --loop 20ms --json; [ "$(number steps)" -ge 1 ] || fail "no steps in 20 ms"
+for bad in 0s 1e-9 5parsecs s -1s 2e6 300h; do expect 2 replay c.tape --loop $bad; said "'$bad' is not a time; give 0.001 to 1000000 seconds"; done
 expect 2 replay c.tape --loop 1 --steps 3; said '--loop and --steps exclude each other'; expect 2 replay c.tape --loop 0; expect 2 replay c.tape --loop 1 --profile; said 'exclude each other'
 
 # The last step stops behind a value, which is shown and written.
