@@ -136,7 +136,7 @@ PlanWorker::~PlanWorker() {
 
 void PlanWorker::start(std::shared_ptr<const PlanProblem> problem) {
   if (job_ && job_->problem == problem) return;
-  const std::shared_ptr<Job> before = std::exchange(job_, nullptr);
+  std::shared_ptr<Job> before = std::exchange(job_, nullptr);
   const auto same = [&](const std::shared_ptr<Job>& job) { return job->problem == problem; };
   const auto known = std::find_if(former_.begin(), former_.end(), same);
   if (known != former_.end()) {
@@ -149,7 +149,7 @@ void PlanWorker::start(std::shared_ptr<const PlanProblem> problem) {
   }
   if (!before) return;
   before->stop();
-  keep_former(before);
+  keep_former(std::move(before));  // a copy here could be the last one, and this thread would destroy the search
 }
 
 void PlanWorker::keep_former(std::shared_ptr<Job> job) {

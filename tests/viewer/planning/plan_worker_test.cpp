@@ -51,10 +51,11 @@ std::shared_ptr<const PlanProblem> problem(std::shared_ptr<const Graph> graph = 
 
 bool is_draft(const SourceWork& work) { return work.effort == SearchEffort::draft; }
 
-// Waits for a result that meets the condition, and returns it; the last one after ten seconds.
+// Waits for a result that meets the condition, and returns it. After a minute or more the test fails, and the last result is
+// returned: under a sanitizer, beside other tests, a search may take many seconds.
 PlanWorker::Result wait_for(PlanWorker& worker, const std::function<bool(const PlanWorker::Result&)>& wanted) {
   PlanWorker::Result last;
-  for (int i = 0; i < 10000; ++i) {
+  for (int i = 0; i < 60'000; ++i) {
     if (auto result = worker.take()) {
       last = *result;
       if (wanted(last)) return last;
