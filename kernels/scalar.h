@@ -74,14 +74,18 @@ TAPEDECK_HD_INLINE float exp_f32(float x) {
   return e * power_of_two(half) * power_of_two(n - half);
 }
 
-// log x = n log 2 + log m with sqrt(1/2) <= m < sqrt(2), within about 1 ulp.
-TAPEDECK_HD_INLINE float log_f32(float x) {
+// log x = n log 2 + (m + y) with sqrt(1/2) <= 1 + m < sqrt(2); y is small against m. Valid for 0 < x < inf.
+struct LogParts {
+  float n, m, y;
+  float cubic;  // y + m^2 / 2
+};
+TAPEDECK_HD_INLINE LogParts split_log_f32(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
   const std::uint32_t shifted = u - 0x3F3504F3u;  // now the exponent field counts from sqrt(1/2)
   const std::int32_t n = (static_cast<std::int32_t>(shifted) >> 23) - (tiny ? 23 : 0);
   const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
-  const float z = m * m;
+  const float square = m * m;
   float p = 7.0376836292e-2f;
   p = std::fma(p, m, -1.1514610310e-1f);
   p = std::fma(p, m, 1.1676998740e-1f);
@@ -91,14 +95,22 @@ TAPEDECK_HD_INLINE float log_f32(float x) {
   p = std::fma(p, m, 2.0000714765e-1f);
   p = std::fma(p, m, -2.4999993993e-1f);
   p = std::fma(p, m, 3.3333331174e-1f);
-  const float nf = static_cast<float>(n);
-  float y = std::fma(nf, -2.12194440e-4f, p * m * z);
-  y = std::fma(nf, 0.693359375f, m + std::fma(-0.5f, z, y));
-  const float inf = std::numeric_limits<float>::infinity();
+  const float cubic = p * m * square;
+  return {static_cast<float>(n), m, std::fma(-0.5f, square, cubic), cubic};
+}
+// Takes y as the logarithm of a positive finite x, and replaces it where x is 0, inf, negative or NaN.
+TAPEDECK_HD_INLINE float log_edges_f32(float x, float y) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   y = x == inf ? inf : y;
   y = x == 0.0f ? -inf : y;
-  const float nan = std::numeric_limits<float>::quiet_NaN();
   return x >= 0.0f ? y : (x < 0.0f ? nan : x);
+}
+
+// Within about 1 ulp.
+TAPEDECK_HD_INLINE float log_f32(float x) {
+  const LogParts l = split_log_f32(x);
+  const float rest = std::fma(-0.5f, l.m * l.m, std::fma(l.n, -2.12194440e-4f, l.cubic));
+  return log_edges_f32(x, std::fma(l.n, 0.693359375f, l.m + rest));
 }
 
 // An odd polynomial near zero, and 1 - 2 / (e^(2|x|) + 1) elsewhere, with the sign bit of x. Within 3 ulp.

@@ -94,36 +94,6 @@ TAPEDECK_HD_INLINE float cosh_f32(float x) {
 
 // ---- logarithms ----
 
-// log x = n log 2 + (m + y) with sqrt(1/2) <= 1 + m < sqrt(2); y is small against m. Valid for 0 < x < inf.
-struct LogParts {
-  float n, m, y;
-};
-TAPEDECK_HD_INLINE LogParts split_log_f32(float x) {
-  const bool tiny = x < 1.17549435e-38f;
-  const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
-  const std::uint32_t shifted = u - 0x3F3504F3u;  // now the exponent field counts from sqrt(1/2)
-  const std::int32_t n = (static_cast<std::int32_t>(shifted) >> 23) - (tiny ? 23 : 0);
-  const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
-  const float z = m * m;
-  float p = 7.0376836292e-2f;
-  p = std::fma(p, m, -1.1514610310e-1f);
-  p = std::fma(p, m, 1.1676998740e-1f);
-  p = std::fma(p, m, -1.2420140846e-1f);
-  p = std::fma(p, m, 1.4249322787e-1f);
-  p = std::fma(p, m, -1.6668057665e-1f);
-  p = std::fma(p, m, 2.0000714765e-1f);
-  p = std::fma(p, m, -2.4999993993e-1f);
-  p = std::fma(p, m, 3.3333331174e-1f);
-  return {static_cast<float>(n), m, std::fma(-0.5f, z, p * m * z)};
-}
-// Takes y as the logarithm of a positive finite x, and replaces it where x is 0, inf, negative or NaN.
-TAPEDECK_HD_INLINE float log_edges_f32(float x, float y) {
-  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  y = x == inf ? inf : y;
-  y = x == 0.0f ? -inf : y;
-  return x >= 0.0f ? y : (x < 0.0f ? nan : x);
-}
-
 TAPEDECK_HD_INLINE float log2_f32(float x) {
   const LogParts l = split_log_f32(x);
   const float rest = 0.44269504088896340736f;  // log2(e) - 1

@@ -41,14 +41,10 @@ void for_floats(const KernelCall& call, DType dtype, F&& f) {
   }
 }
 
-// Calls f(T{}) for f32, f64, i32, i64 and u8.
+// Calls f(T{}) for i32, i64 and u8.
 template <class F>
-void for_numbers(const KernelCall& call, DType dtype, F&& f) {
+void for_integers(const KernelCall& call, DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
     case DType::i32:
       return f(std::int32_t{});
     case DType::i64:
@@ -60,10 +56,17 @@ void for_numbers(const KernelCall& call, DType dtype, F&& f) {
   }
 }
 
-// Calls f(U{}) with the unsigned integer that is as wide as an element, for kernels that only move bytes. Accepts every type.
+// Calls f(T{}) for f32, f64, i32, i64 and u8.
 template <class F>
-void for_widths(DType dtype, F&& f) {
-  switch (dtype_size(dtype)) {
+void for_numbers(const KernelCall& call, DType dtype, F&& f) {
+  if (is_floating(dtype)) return cpu::for_floats(call, dtype, f);  // kernels/cuda has functions of these names too
+  cpu::for_integers(call, dtype, f);
+}
+
+// Calls f(U{}) with the unsigned integer of so many bytes: 1, 2, 4 or 8.
+template <class F>
+void for_width(std::int64_t bytes, F&& f) {
+  switch (bytes) {
     case 1:
       return f(std::uint8_t{});
     case 2:
@@ -73,6 +76,12 @@ void for_widths(DType dtype, F&& f) {
     default:
       return f(std::uint64_t{});
   }
+}
+
+// Calls f(U{}) with the unsigned integer that is as wide as an element, for kernels that only move bytes. Accepts every type.
+template <class F>
+void for_widths(DType dtype, F&& f) {
+  cpu::for_width(dtype_size(dtype), f);
 }
 
 }  // namespace tapedeck::kernels::cpu

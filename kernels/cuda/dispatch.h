@@ -87,18 +87,8 @@ void for_element_widths(DType dtype, const F& f) {
 // REQUIRES: bytes is 1, 2, 4, 8 or 16.
 template <class F>
 void for_width(std::size_t bytes, const F& f) {
-  switch (bytes) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    case 8:
-      return f(std::uint64_t{});
-    default:
-      return f(Vec16{});
-  }
+  if (bytes == sizeof(Vec16)) return f(Vec16{});
+  cpu::for_width(static_cast<std::int64_t>(bytes), f);
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

@@ -55,6 +55,34 @@ inline Graph unit_chain(int layers) {
   return parse(text + "%end: u8[0] = opaque(%g0) {us=0.0} [phase=backward]\nreturn %end\n}\n", "chain");
 }
 
+// A step with state, a window %t on %b, and a constant %c.
+inline constexpr const char* kStepWithState = R"(graph g(%x: f32[4,6], %lr: f32[]) state(%w: f32[4,6], %m: f32[4,6]) {
+  %k: f32[4,6] = full() {shape=[4,6], dtype=f32, value=2.0}
+  %c: f32[2] = constant() {value=[1.0,2.0]}
+  %a: f32[4,6] = mul(%x, %w)
+  %b: f32[4,6] = exp(%a)
+  %t: f32[6,4] = transpose(%b) {axes=[1,0]}
+  %p: f32[6,6] = matmul(%t, %k)
+  %o: u8[500] = opaque(%p, %b) {us=1.0}
+  %g: f32[4,6] = opaque(%o, %c) {us=1.0} [phase=backward]
+  %w2: f32[4,6], %m2: f32[4,6] = sgd_momentum(%w, %g, %m, %lr) [phase=update]
+  %q: u8[8] = opaque(%o) {us=1.0}
+  return %q
+  update %w = %w2, %m = %m2
+})";
+
+// Two values of one size, and one costs a hundred times as much as the other. %soon reads both early: a value that is only read
+// at the end would simply be computed there, at no cost.
+inline constexpr const char* kCheapAndDear = R"(graph g(%x: u8[8]) {
+  %cheap: u8[1000] = opaque(%x) {us=1.0}
+  %dear: u8[1000] = opaque(%x) {us=100.0}
+  %soon: u8[8] = opaque(%cheap, %dear) {us=1.0}
+  %big: u8[3000] = opaque(%x) {us=1.0}
+  %mid: u8[8] = opaque(%big) {us=1.0}
+  %end: u8[8] = opaque(%mid, %cheap, %dear) {us=1.0} [phase=backward]
+  return %end, %soon
+})";
+
 // Random programs as text: views, in-place ops, several results, several readers, long lifetimes, regions; state that is
 // updated in place, from another value, swapped or returned; outputs that are inputs, views, or the same value twice.
 class RandomProgram {

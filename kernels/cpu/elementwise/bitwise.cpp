@@ -5,21 +5,6 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Calls f(T{}) for i32, i64 and u8.
-template <class F>
-void for_integers(const KernelCall& call, DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-      return f(std::uint8_t{});
-    default:
-      return unsupported(call, dtype);
-  }
-}
-
 using Byte = std::uint8_t;
 
 template <class Bits, class Logic>

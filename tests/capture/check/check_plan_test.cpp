@@ -16,24 +16,9 @@ namespace tapedeck {
 namespace {
 
 Plan good_plan() {
-  const Graph graph = parse(R"(graph g(%x: f32[4,6], %lr: f32[]) state(%w: f32[4,6], %m: f32[4,6]) {
-    %k: f32[4,6] = full() {shape=[4,6], dtype=f32, value=2.0}
-    %c: f32[2] = constant() {value=[1.0,2.0]}
-    %a: f32[4,6] = mul(%x, %w)
-    %b: f32[4,6] = exp(%a)
-    %t: f32[6,4] = transpose(%b) {axes=[1,0]}
-    %p: f32[6,6] = matmul(%t, %k)
-    %o: u8[500] = opaque(%p, %b) {us=1.0}
-    %g: f32[4,6] = opaque(%o, %c) {us=1.0} [phase=backward]
-    %w2: f32[4,6], %m2: f32[4,6] = sgd_momentum(%w, %g, %m, %lr) [phase=update]
-    %q: u8[8] = opaque(%o) {us=1.0}
-    return %q
-    update %w = %w2, %m = %m2
-  })",
-                            "good");
   PlanOptions options;
   options.segment_us = 0;  // every node is its own segment, so that only edges order the nodes
-  return make_plan(graph, options);
+  return make_plan(parse(test::kStepWithState, "good"), options);
 }
 
 void expect_rejected(const std::string& words, const std::function<void(Plan&)>& spoil) {

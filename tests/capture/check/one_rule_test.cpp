@@ -27,21 +27,7 @@ using testing::mentions;
 
 // ---- the plans before they are forged; each node is a segment of its own ----
 
-// A step with state, a window %t on %b, and a constant %c.
-constexpr const char* kStep = R"(graph g(%x: f32[4,6], %lr: f32[]) state(%w: f32[4,6], %m: f32[4,6]) {
-  %k: f32[4,6] = full() {shape=[4,6], dtype=f32, value=2.0}
-  %c: f32[2] = constant() {value=[1.0,2.0]}
-  %a: f32[4,6] = mul(%x, %w)
-  %b: f32[4,6] = exp(%a)
-  %t: f32[6,4] = transpose(%b) {axes=[1,0]}
-  %p: f32[6,6] = matmul(%t, %k)
-  %o: u8[500] = opaque(%p, %b) {us=1.0}
-  %g: f32[4,6] = opaque(%o, %c) {us=1.0} [phase=backward]
-  %w2: f32[4,6], %m2: f32[4,6] = sgd_momentum(%w, %g, %m, %lr) [phase=update]
-  %q: u8[8] = opaque(%o) {us=1.0}
-  return %q
-  update %w = %w2, %m = %m2
-})";
+constexpr const char* kStep = test::kStepWithState;
 
 // %a and %b are written into their places in %w.
 constexpr const char* kJoin = R"(graph g(%x: f32[4,6]) {

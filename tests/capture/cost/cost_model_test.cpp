@@ -78,18 +78,7 @@ TEST(CostModel, TimesThatCannotBeAreNotBelieved) {
 }
 
 TEST(CostModel, AProfileTurnsGreedysChoice) {
-  // Like two_stretches(), but %soon reads both values early too. A value that is only read at the end would simply be
-  // computed there, at no cost.
-  const Graph g = parse(R"(graph g(%x: u8[8]) {
-    %cheap: u8[1000] = opaque(%x) {us=1.0}
-    %dear: u8[1000] = opaque(%x) {us=100.0}
-    %soon: u8[8] = opaque(%cheap, %dear) {us=1.0}
-    %big: u8[3000] = opaque(%x) {us=1.0}
-    %mid: u8[8] = opaque(%big) {us=1.0}
-    %end: u8[8] = opaque(%mid, %cheap, %dear) {us=1.0} [phase=backward]
-    return %end, %soon
-  })",
-                        "costs");
+  const Graph g = parse(test::kCheapAndDear, "costs");
   PlanOptions options;
   options.budget_percent = 85;
   options.strategy = Strategy::greedy;

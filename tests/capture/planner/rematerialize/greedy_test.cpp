@@ -49,18 +49,7 @@ TEST(Greedy, AQuarterOfMemoryForAboutOneMoreForward) {
 }
 
 TEST(Greedy, ExpensiveValuesAreKept) {
-  // Two equal stretches of values, but one node costs a hundred times as much as the other. %soon reads both values early;
-  // otherwise they would simply be computed later.
-  const Graph graph = parse(R"(graph g(%x: u8[8]) {
-    %cheap: u8[1000] = opaque(%x) {us=1.0}
-    %dear: u8[1000] = opaque(%x) {us=100.0}
-    %soon: u8[8] = opaque(%cheap, %dear) {us=1.0}
-    %big: u8[3000] = opaque(%x) {us=1.0}
-    %mid: u8[8] = opaque(%big) {us=1.0}
-    %end: u8[8] = opaque(%mid, %cheap, %dear) {us=1.0} [phase=backward]
-    return %end, %soon
-  })",
-                            "costs");
+  const Graph graph = parse(test::kCheapAndDear, "costs");
   const Plan plan = plan_at(graph, 85);
   ASSERT_TRUE(plan.feasible);
   ASSERT_EQ(plan.decisions.size(), 1u);
