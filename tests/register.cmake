@@ -15,6 +15,7 @@ set(environment
   "TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/tsan.supp:second_deadlock_stack=1:allocator_may_return_null=1")
 if(TARGET tapedeck-tool)
   list(APPEND environment "TAPEDECK_TOOL=$<TARGET_FILE:tapedeck-tool>")
+  list(APPEND environment "TAPEDECK_TOOL_ON_FAKE_DEVICE=$<TARGET_FILE:tool_on_fake_device>")
 endif()
 set(content "")
 foreach(setting IN LISTS environment)
