@@ -150,9 +150,9 @@ class Ways {
     return options;
   }
 
-  // The search for the floor, with its orders and offsets, takes most of the time of a program. So a program has three such
-  // searches: one without a budget, one for both budgets, and one without a pass, which seed and program pick. The other plans
-  // are made as the callable makes its own, without the floor.
+  // The search for the floor, with its orders and offsets, takes most of the time of a program. So a program has one such
+  // search, for the budgets and the plan without one, and every third a second search, without a pass. The other plans are
+  // made as the callable makes its own, without the floor.
   Plan planned(const Graph& g, const PlanOptions& options) { return judged(make_plan(g, in_small_segments(options))); }
 
   void planned_replay(const Graph& g, PlanOptions options = {}, int threads = 1) {
@@ -177,7 +177,7 @@ class Ways {
 
   void plans() {
     way("planned, one thread, replayed twice");
-    Executor executor(planned(graph(), {}), {.threads = 1});
+    Executor executor(planned(graph(), {.find_floor = false}), {.threads = 1});
     replay(executor);
     replay(executor);
     way("planned, two threads");
@@ -188,8 +188,11 @@ class Ways {
   }
 
   void budgets() {
-    way("budget: the floor");
+    way("no budget, but the floor is known");
     PlanSearch search(graph(), in_small_segments({.threads = 2}));
+    Executor wide(judged(search.plan(-1)), {.threads = 1});
+    replay(wide);
+    way("budget: the floor");
     const std::int64_t floor = search.floor(), peak = search.keep_all_peak();
     Executor tight(judged(search.plan(floor)), {.threads = 1});
     replay(tight);
@@ -206,13 +209,28 @@ class Ways {
 
   void without_each_pass() {
     std::uint64_t turn = 0;
-    const std::uint64_t full = (harness_.seed + graph().nodes.size()) % legal_passes().size();
+    const std::uint64_t full = (harness_.seed + graph().nodes.size()) % (3 * legal_passes().size());
+    const std::string with_all = prepared_text();
     for (const NamedPass& pass : legal_passes()) {
       if (pass_named(pass.name).always) continue;
       way(fmt::format("passes: {} left out", pass.name));
       const DisabledPasses off(pass.name);
-      planned_replay(graph(), {.find_floor = turn++ == full});
+      const bool is_full = turn++ == full;
+      // What a pass does not change is planned as with it, and that plan was replayed above.
+      if (is_full || prepared_text() != with_all) planned_replay(graph(), {.find_floor = is_full});
     }
+  }
+
+  // The graph that is planned, where the passes that are not disabled have run.
+  std::string prepared_text() const {
+    PassRunner runner;
+    return print(prepare(graph(), &runner), everything());
+  }
+
+  static PrintOptions everything() {
+    PrintOptions all;
+    all.max_inline_constant = std::numeric_limits<std::int64_t>::max();
+    return all;
   }
 
   void random_orders() {
@@ -235,11 +253,9 @@ class Ways {
 
   void text() {
     way("printed and parsed");
-    PrintOptions all;
-    all.max_inline_constant = std::numeric_limits<std::int64_t>::max();
-    const std::string printed = print(graph(), all);
+    const std::string printed = print(graph(), everything());
     const Graph parsed = parse(printed);
-    if (print(parsed, all) != printed) throw Differs{"prints otherwise once parsed"};
+    if (print(parsed, everything()) != printed) throw Differs{"prints otherwise once parsed"};
     node_by_node(parsed);
   }
 

@@ -6,7 +6,7 @@
 //   node by node            the captured graph through eager dispatch, without a plan
 //   planned                 replayed on one thread and on two; twice from the same state; each plan passes the checker
 //   budgets                 everything kept, halfway between the floor and that peak, the floor
-//   passes                  each pass left out in turn; random orders of all passes, some repeated
+//   passes                  each pass that changes the program left out in turn; random orders of all passes, some repeated
 //   text, file              printed and parsed again; saved and loaded with weights, inputs and plan
 //   gradient                generated on the graph of the forward pass, compared with eager backward
 //

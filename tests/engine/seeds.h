@@ -5,7 +5,7 @@
 namespace tapedeck::test {
 
 #ifdef TAPEDECK_SANITIZED
-constexpr int seeds(int n) { return (n + 3) / 4; }
+constexpr int seeds(int n) { return (n + 7) / 8; }
 constexpr int stride(int n) { return n; }
 #else
 constexpr int seeds(int n) { return n; }

@@ -276,6 +276,7 @@ TEST(PlanMutation, WhateverReallyBreaksIsNoticed) {
   std::map<std::string, int> confirmed;
   for (unsigned seed = 1; seed <= 120; ++seed) {
     PlanOptions options;
+    options.find_floor = false;
     options.segment_us = seed % 3 ? 0 : 20;
     options.threads = 1 + static_cast<int>(seed % 2);
     if (seed % 4 == 0) options.budget_percent = 75;
@@ -294,7 +295,8 @@ TEST(PlanMutation, InModelsToo) {
       {"unet", {.batch = 1, .image = 16, .width = 2, .abstract = true}},
       {"mlp_attention", {.batch = 1, .seq = 4, .layers = 1, .width = 8, .abstract = true}}};
   for (const auto& [model, request] : models)
-    mutate(make_plan(record_model(*find_model(model), request).graph, {.segment_us = 0}), 2, 1, random, &confirmed);
+    mutate(make_plan(record_model(*find_model(model), request).graph, {.find_floor = false, .segment_us = 0}), 2, 1, random,
+           &confirmed);
   EXPECT_GE(confirmed.size(), 3u);
 }
 
@@ -332,7 +334,7 @@ TEST(PlanMutation, LifetimesAreTheGraphs) {
   Random random(9);
   int tried = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
-    const Plan good = make_plan(test::RandomProgram(seed).graph());
+    const Plan good = make_plan(test::RandomProgram(seed).graph(), {.find_floor = false});
     for (ValueId v = 0; v < good.graph.value_count(); ++v) {
       NodeId last = kNone;
       for (NodeId n = 0; n < good.graph.node_count(); ++n)

@@ -3,6 +3,7 @@
 #include <tapedeck/tests/capture/large_plan.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <tapedeck/capture/explain/explain_memory.h>
 #include <tapedeck/capture/explain/memory_map.h>
@@ -29,8 +30,9 @@ namespace {
 
 std::vector<Plan> some_plans() {
   std::vector<Plan> plans;
-  for (unsigned seed = 1; seed <= 60; ++seed) {
+  for (unsigned seed = 1; seed <= test::seeds(60); ++seed) {
     PlanOptions options;
+    options.find_floor = false;
     if (seed % 3 == 0) options.budget_percent = 70;
     options.threads = 1 + static_cast<int>(seed % 2);
     plans.push_back(make_plan(test::RandomProgram(seed).graph(), options));
@@ -40,7 +42,7 @@ std::vector<Plan> some_plans() {
     ModelOptions options;
     options.batch = 2;
     options.abstract = true;
-    plans.push_back(make_plan(record_model(*find_model(model), options).graph));
+    plans.push_back(make_plan(record_model(*find_model(model), options).graph, {.find_floor = false}));
   }
   return plans;
 }
@@ -164,7 +166,8 @@ TEST(ExplainPeak, NoPlanGetsBelowWhatBinds) {
   for (unsigned seed = 1; seed <= 80; ++seed)
     for (const Graph& g : {test::RandomProgram(seed).graph(), test::RandomGraph(seed).make(20)}) {
       const std::int64_t least = make_plan(g).floor_bytes;
-      for (const BindingNode& b : explain_peak(make_plan(g, {.ordering = Ordering::recorded}), {}).binding) {
+      for (const BindingNode& b :
+           explain_peak(make_plan(g, {.ordering = Ordering::recorded, .find_floor = false}), {}).binding) {
         EXPECT_LE(b.own_bytes, least) << b.text << "\n" << print(g);
         bind += b.binds;
       }

@@ -67,7 +67,7 @@ std::string run_with(const std::string& model, const std::vector<Tensor>& inputs
       if (static_cast<std::size_t>(d) < read.graph.inputs[i].shape.size() &&
           read.graph.inputs[i].shape[static_cast<std::size_t>(d)].size < 0 && !options.constants.count(names[i]))
         options.dims[names[i] + "." + std::to_string(d)] = inputs[i].size(d);
-  Executor executor = make_executor(import_onnx(model, options).file);
+  Executor executor = executor_of(import_onnx(model, options).file);
   for (std::size_t i = 0; i < fed.size(); ++i) executor.set_input(static_cast<int>(i), fed[i]);
   const std::vector<Tensor> got = executor.run_and_outputs();
   if (got.size() < outputs.size()) return std::to_string(got.size()) + " results";

@@ -109,7 +109,7 @@ TEST_F(OnnxExportRandomTest, EachStepDrawsAnew) {
   const Tensor x = ones({1000});
   const TapeFile file = recorded([](const Tensor& in) { return Tensors{dropout(in, 0.5)}; }, x);
   const TapeFile again = exported_and_imported(file, kRandom);
-  Executor step = make_executor(again);
+  Executor step = executor_of(again);
   step.set_input("x", x);
   const std::vector<double> first = numbers(step.run_and_outputs()[0]), second = numbers(step.run_and_outputs()[0]);
   EXPECT_NE(first, second);
@@ -122,7 +122,7 @@ TEST_F(OnnxExportRandomTest, AStepOfTheZooTrains) {
   const TapeFile again = exported_and_imported(file, kRandom);
   EXPECT_EQ(again.captured.updates.size(), file.captured.updates.size());
   EXPECT_GE(ops_of_the_model().at("Dropout"), 1);
-  Executor step = make_executor(again);
+  Executor step = executor_of(again);
   for (const auto& [name, value] : file.inputs) step.set_input(name, value);
   double first = 0, last = 0;
   for (int i = 0; i < 60; ++i) {

@@ -37,7 +37,7 @@ TEST_P(ExportedModel, ComputesWhatItsFrameworkComputes) {
   const std::vector<Tensor> inputs = read_pbs(folder() + "/inputs"), outputs = read_pbs(folder() + "/outputs");
   const OnnxImport import = import_onnx(model(), options());
   if (outputs.empty()) GTEST_SKIP() << "the model draws random numbers";
-  Executor executor = make_executor(import.file);
+  Executor executor = executor_of(import.file);
   for (std::size_t i = 0; i < inputs.size(); ++i) executor.set_input(static_cast<int>(i), inputs[i]);
   const std::vector<Tensor> got = executor.run_and_outputs();
   ASSERT_GE(got.size(), outputs.size());
@@ -59,7 +59,7 @@ TEST_P(ExportedModel, HasTheGradientsOfItsFramework) {
     before[p.name] = numbers(import.file.state.at(p.name));
   }
   constexpr double kRate = 0.01;
-  Executor executor = make_executor(import.file);
+  Executor executor = executor_of(import.file);
   const std::vector<Tensor> inputs = read_pbs(folder() + "/inputs");
   for (std::size_t i = 0; i < inputs.size(); ++i) executor.set_input(static_cast<int>(i), inputs[i]);
   executor.set_input("target", read_pb(training + "/target.pb"));
@@ -102,7 +102,7 @@ TEST(OnnxClassifiers, HaveTheLossOfTheirProbabilities) {
       target.push_back(static_cast<std::int64_t>(i % classes));
       wanted -= std::log(p[i * classes + i % classes]) / static_cast<double>(rows);
     }
-    Executor executor = make_executor(step.file);
+    Executor executor = executor_of(step.file);
     executor.set_input(0, read_pbs(folder + "/inputs").at(0));
     executor.set_input("target", from_bytes({DType::i64, {probabilities.size(0)}}, target.data()));
     EXPECT_NEAR(executor.run_and_outputs().at(0).item(), wanted, 1e-4 * wanted);

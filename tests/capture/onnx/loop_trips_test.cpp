@@ -57,7 +57,7 @@ class OnnxLoopTrips : public ::testing::Test {
   std::vector<Tensor> run(const Loop& loop) {
     const TapeFile file = import(loop);
     const float x[] = {1, -3};
-    Executor executor = make_executor(file);
+    Executor executor = executor_of(file);
     executor.set_input(0, from_bytes({DType::f32, {2}}, x));
     executor.set_input(1, from_bytes({DType::i64, {}}, &loop.limit));
     return executor.run_and_outputs();

@@ -33,7 +33,7 @@ class MlOps : public ::testing::Test {
     return import_onnx(folder_.file("m.onnx"), options);
   }
   static std::vector<Tensor> run(const OnnxImport& import, const Tensor& x) {
-    Executor executor = make_executor(import.file);
+    Executor executor = executor_of(import.file);
     executor.set_input(0, x);
     return executor.run_and_outputs();
   }
@@ -137,7 +137,7 @@ TEST_F(MlOps, LinearModelsLearn) {
   options.train = true;
   options.loss = "mse";
   const OnnxImport step = import("LinearRegressor", {wire::reals("coefficients", weights)}, options);
-  Executor executor = make_executor(step.file);
+  Executor executor = executor_of(step.file);
   const std::vector<float> target = {1, 1, 1};
   executor.set_input(0, tensor(kRows));
   executor.set_input("target", from_bytes({DType::f32, {3, 1}}, target.data()));

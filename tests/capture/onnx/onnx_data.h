@@ -5,6 +5,7 @@
 #include <tapedeck/capture/onnx/import_onnx.h>
 #include <tapedeck/capture/onnx/node_call.h>
 #include <tapedeck/capture/onnx/onnx_model.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <gtest/gtest.h>
 
@@ -12,9 +13,16 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck {
+
+// make_executor() with a plan as the steps of programs get it: the floor, which no test of models reads, is not looked for.
+inline Executor executor_of(TapeFile file) {
+  if (!file.plan) file.plan = make_plan(file.captured, {.find_floor = false});
+  return make_executor(std::move(file));
+}
 
 inline std::string onnx_models() { return std::string(TAPEDECK_SOURCE_DIR) + "/tests/capture/onnx/models"; }
 

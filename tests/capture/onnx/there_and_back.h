@@ -34,7 +34,7 @@ inline std::map<std::string, Tensor> outputs_by_name(const Graph& g, const std::
 
 // The outputs of one run, and the state after it as "name.next". `inputs` may name more than the graph has.
 inline std::map<std::string, Tensor> run_once(const TapeFile& file, const std::map<std::string, Tensor>& inputs) {
-  Executor executor = make_executor(file);
+  Executor executor = executor_of(file);
   const Graph& g = file.captured;
   for (ValueId v = 0; v < g.n_inputs; ++v) executor.set_input(g.value_name(v), inputs.at(g.value_name(v)));
   std::map<std::string, Tensor> results = outputs_by_name(g, executor.run_and_outputs());

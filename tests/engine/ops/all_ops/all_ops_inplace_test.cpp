@@ -1,6 +1,7 @@
 // Tests the in-place rules of the op blocks. Writing a result over its operand's bytes must give the bits of a result in
 // fresh memory.
 #include <tapedeck/tests/engine/layouts.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <cstring>
 
@@ -66,7 +67,8 @@ TEST(AllOpsInPlace, EveryPairOfTheKernel) {
 }
 
 TEST(AllOpsInPlace, LargerKernelCallsToo) {
-  for_every_example([](const Example& e) { expect_every_pair(enlarged(e, 200000, 2000), DType::f32); });
+  for_every_example(
+      [](const Example& e) { expect_every_pair(enlarged(e, test::seeds(200000), test::seeds(2000)), DType::f32); });
 }
 
 // Uses one tensor for every operand: x += x.

@@ -1,6 +1,7 @@
 // Tests the types and values of every op against its slow reference (tests/engine/reference), on the examples of the blocks
 // and on larger examples made from them.
 #include <tapedeck/tests/engine/all_ops.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <cmath>
 
@@ -156,7 +157,7 @@ bool only_small(const Op& op) {
 TEST(AllOpsReference, LargerExamplesAgree) {
   for_every_example([](const Example& e) {
     if (only_small(*e.op)) return;
-    const Example larger = enlarged(e, 8000, 20);
+    const Example larger = enlarged(e, test::seeds(8000), test::seeds(20));
     for (DType real : {DType::f32, DType::f64}) expect_reference(larger, real, 3, 4);
   });
 }

@@ -73,10 +73,14 @@ TEST(CudaRowNorms, LayerNormOfRowsOfEverySizeAndType) {
 }
 
 // Rows of whole packs: of a warp, of a block, and too long for the shared memory; and many rows, summed across in pieces.
+// Sanitizers make the threads of the emulator slow: they see the many rows in one type.
 TEST(CudaRowNorms, LayerNormByPacks) {
   Random random(kRowsSeed);
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const std::int64_t n : {32, 264, 2056}) check_layer({random, dtype, {3, n}, {3}, {n}}, 1, n != 32);
+#ifdef TAPEDECK_SANITIZED
+    if (dtype != DType::bf16) continue;
+#endif
     check_layer({random, dtype, {1100, 32}, {1100}, {32}}, 1, true);
   }
   check_layer({random, DType::f32, {2, 60000}, {2}, {60000}}, 1, true);
