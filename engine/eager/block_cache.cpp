@@ -5,10 +5,10 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::size_t kSmall = 512, kLarge = 2 << 20;  // sizes are multiples of these
+constexpr std::size_t kSmallUnit = 512, kLargeUnit = 2 << 20;  // sizes are multiples of these
 
 std::size_t rounded(std::size_t bytes) {
-  const std::size_t unit = bytes < kLarge ? kSmall : kLarge;
+  const std::size_t unit = bytes < kLargeUnit ? kSmallUnit : kLargeUnit;
   return (bytes + unit - 1) / unit * unit;
 }
 

@@ -16,7 +16,7 @@ namespace tapedeck {
 
 namespace {
 
-constinit thread_local EagerProfile* current = nullptr;
+constinit thread_local EagerProfile* current_profile = nullptr;
 
 std::int64_t clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -45,16 +45,16 @@ std::string place(const EagerEvent& e) { return e.site.line > 0 ? fmt::format("{
 
 }  // namespace
 
-bool eager_profile_is_on() noexcept { return current != nullptr; }
+bool eager_profile_is_on() noexcept { return current_profile != nullptr; }
 
-EagerProfile::EagerProfile() : start_ns_(clock_ns()), before_(std::exchange(current, this)) {}
+EagerProfile::EagerProfile() : start_ns_(clock_ns()), before_(std::exchange(current_profile, this)) {}
 EagerProfile::~EagerProfile() { stop(); }
 
 // Leaves the list of the profiles of this thread, wherever it stands there: an inner one may live longer than an outer one.
 void EagerProfile::stop() {
   if (stopped_ns_ >= 0) return;
   stopped_ns_ = now();
-  EagerProfile** at = &current;
+  EagerProfile** at = &current_profile;
   while (*at && *at != this) at = &(*at)->before_;
   if (*at) *at = before_;
 }
@@ -103,7 +103,7 @@ std::string EagerProfile::chrome_trace() const {
   return text + "\n]}\n";
 }
 
-EagerTimer::EagerTimer(const char* op, Site site, std::int64_t bytes) : profile_(current) {
+EagerTimer::EagerTimer(const char* op, Site site, std::int64_t bytes) : profile_(current_profile) {
   if (!profile_) return;
   const ThreadState& state = thread_state();
   event_ = {op, site, state.path, state.phase, profile_->now(), 0, bytes};

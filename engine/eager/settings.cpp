@@ -69,14 +69,14 @@ Settings first_settings() {
   return s;
 }
 
-Settings& current() {
+Settings& current_settings() {
   static Settings s = first_settings();
   return s;
 }
 
 }  // namespace
 
-const Settings& settings() { return current(); }
+const Settings& settings() { return current_settings(); }
 
 void set_threads(int threads, Site site) {
   settings();  // the environment speaks first
@@ -141,7 +141,7 @@ const std::vector<SettingDoc>& setting_docs() {
   return docs;
 }
 
-ScopedSettings::ScopedSettings(Settings s) : before_(std::exchange(current(), std::move(s))) {}
-ScopedSettings::~ScopedSettings() { current() = std::move(before_); }
+ScopedSettings::ScopedSettings(Settings s) : before_(std::exchange(current_settings(), std::move(s))) {}
+ScopedSettings::~ScopedSettings() { current_settings() = std::move(before_); }
 
 }  // namespace tapedeck

@@ -5,6 +5,7 @@
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/functions.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -104,12 +105,6 @@ void softplus_vjp(Vjp& b) {
 template <class Attrs>
 Tensor apply_one(const Op& op, const Arg& x, const Attrs& attrs) {
   return apply(op, {&x.tensor()}, &attrs, x.site());
-}
-
-Arg at(const Tensor& t, Site site) { return Arg(t, site.file, site.line); }
-
-void require_defined(const char* op, const Arg& x) {
-  if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 // A transposed convolution is the gradient op of a convolution for its input.
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/windows.h>
 #include <tapedeck/kernels/cpu/convolution/conv.h>
@@ -223,8 +224,6 @@ void check_call(const char* name, Site site, const Tensor& x, const Tensor& w, F
   }
 }
 
-Arg at(const Tensor& t, Site site) { return {t, site.file, site.line}; }
-
 Tensor with_bias(const char* name, const Tensor& y, const Tensor& bias, Site site) {
   if (!bias.defined() || bias.shape() != Shape{y.size(1)}) {
     const std::string got = bias.defined() ? to_string(bias.type()) : "an undefined tensor";
@@ -236,7 +235,7 @@ Tensor with_bias(const char* name, const Tensor& y, const Tensor& bias, Site sit
 }
 
 template <class Attrs>
-Attrs for_dims(Attrs a, int dims) {
+Attrs for_conv_dims(Attrs a, int dims) {
   a.stride = for_each_dimension(a.stride, dims);
   a.padding = for_each_dimension(a.padding, dims);
   a.dilation = for_each_dimension(a.dilation, dims);
@@ -245,7 +244,7 @@ Attrs for_dims(Attrs a, int dims) {
 
 template <class Attrs>
 Tensor convolve(const Op& op, int dims, const Arg& a, const Tensor& b, const Attrs& attrs) {
-  const Attrs each = for_dims(attrs, dims);
+  const Attrs each = for_conv_dims(attrs, dims);
   return apply(op, {&a.tensor(), &b}, &each, a.site());
 }
 
@@ -277,7 +276,7 @@ ConvInputGradAttrs transposed(const Infer& f, int dims, const ConvTransposeOptio
     if (size < 1) f.fail(fmt::format("padding leaves nothing of the result of {} and {}", to_string(x), to_string(w)));
     a.size.push_back(size);
   }
-  return for_dims(a, dims);
+  return for_conv_dims(a, dims);
 }
 
 Tensor conv_transpose(const char* name, int dims, const Op& op, const Arg& x, const Tensor& w,

@@ -4,6 +4,7 @@
 
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -27,11 +28,6 @@ void infer_number(Infer& f) {
 
 void infer_broadcast_number(Infer& f) {
   require_number(f);
-  infer_broadcast(f);
-}
-
-void infer_broadcast_float(Infer& f) {
-  for (const Type& t : f.inputs) infer_require_float(f, t);
   infer_broadcast(f);
 }
 
@@ -100,12 +96,6 @@ double largest_finite(DType dtype) {
     default:
       return std::numeric_limits<double>::max();
   }
-}
-
-Arg at(const Tensor& t, Site site) { return Arg(t, site.file, site.line); }
-
-void require_defined(const char* op, const Arg& x) {
-  if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/axes.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/scan.h>
 #include <tapedeck/engine/ops/statistics.h>
@@ -313,10 +314,6 @@ std::int64_t counted(const Arg& x, const Tensor& mask, std::int64_t count) {
 Tensor counted_result(Tensor result, std::int64_t asked) {
   if (asked < 0 && capturing_counts()) note_dynamic_count();
   return result;
-}
-
-[[noreturn]] void refuse(const char* op, const Arg& x, const std::string& why) {
-  throw TypeError(error_text(op, why, x.site()));
 }
 
 void require_defined(const char* op, const Arg& x, const Tensor& other) {

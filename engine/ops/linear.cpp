@@ -8,6 +8,7 @@
 
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -47,8 +48,6 @@ void vjp_linear(Vjp& b) {
   if (b.needs(1)) b.dx(1, matmul(transpose_last(as_matrix(b.x(0))), dy));
   if (b.n_inputs() > 2 && b.needs(2)) b.dx(2, sum(dy, {0}));
 }
-
-Arg at(const Tensor& t, Site site) { return Arg(t, site.file, site.line); }
 
 void require_rank(const char* name, const Tensor& t, int rank, Site site) {
   if (!t.defined()) throw TypeError(error_text(name, "an operand is undefined", site));

@@ -7,6 +7,7 @@
 #include <tapedeck/engine/eager/call_scope.h>
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -87,11 +88,6 @@ void infer_nll_loss_grad(Infer& f) {
   infer_class_loss(f, "log probabilities", scores, f.inputs[0], f.inputs.size() > 2 ? &f.inputs[2] : nullptr, a.reduction);
   require_loss_gradient(f, f.inputs[1]);
   f.outputs.assign(1, scores);
-}
-
-void infer_broadcast_float(Infer& f) {
-  infer_require_float(f, f.inputs[0]);
-  infer_broadcast(f);
 }
 
 // The bytes of `rows` rows of states for each sequence, or -1 if the number is too large.

@@ -5,6 +5,7 @@
 //                                     slice(x) {starts=[1,0], ...} ->  offset 4, strides 4 1
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -257,11 +258,6 @@ void part_of_pad(std::span<const Type> inputs, const void* attrs, const std::int
   const auto& a = *static_cast<const PadAttrs*>(attrs);
   offsets[0] = 0;
   for (int d = 0; d < inputs[0].shape.rank; ++d) offsets[0] += a.before[d] * result_strides[d];
-}
-
-const Shape& checked_shape(const char* op, const Arg& x) {
-  if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
-  return x.tensor().shape();
 }
 
 // Limits the bounds as Python does, and leaves out the steps if all are 1. Lists of a wrong length are passed on; inference

@@ -6,7 +6,7 @@
 namespace tapedeck {
 namespace {
 
-void require_count(const Infer& f, const Type& t) {
+void require_step_count(const Infer& f, const Type& t) {
   if (t != Type{DType::i64, {}}) f.fail(fmt::format("the step count must be i64[], not {}", to_string(t)));
 }
 
@@ -37,7 +37,7 @@ void infer_weights(Infer& f, std::size_t states) {
 void infer_step(Infer& f, std::size_t states, bool counted) {
   infer_weights(f, states);
   std::size_t at = 2 + states;
-  if (counted) require_count(f, f.inputs[at++]);
+  if (counted) require_step_count(f, f.inputs[at++]);
   require_rate(f, f.inputs[0], f.inputs[at++]);
   if (at < f.inputs.size()) require_condition(f, f.inputs[at]);
 }
@@ -51,7 +51,7 @@ void infer_sgd_momentum(Infer& f) {
 }
 
 void infer_count_next(Infer& f) {
-  require_count(f, f.inputs[0]);
+  require_step_count(f, f.inputs[0]);
   if (f.inputs.size() > 1) require_condition(f, f.inputs[1]);
   infer_same(f);
 }

@@ -6,6 +6,7 @@
 // max_pool1d and avg_pool1d run as two-dimensional pools of [n,c,1,w].
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/pool.h>
 #include <tapedeck/engine/ops/windows.h>
@@ -216,7 +217,7 @@ void vjp_max_pool(Vjp& b) {
 // ---- functions for authors ----
 
 template <class Attrs>
-Attrs for_dims(Attrs a, int dims) {
+Attrs for_pool_dims(Attrs a, int dims) {
   a.stride = for_each_dimension(a.stride.size ? a.stride : a.window, dims);
   a.window = for_each_dimension(a.window, dims);
   a.padding = for_each_dimension(a.padding, dims);
@@ -226,20 +227,14 @@ Attrs for_dims(Attrs a, int dims) {
 
 template <class Attrs>
 Tensor pool(const Op& op, int dims, const Arg& x, const Attrs& attrs) {
-  const Attrs each = for_dims(attrs, dims);
+  const Attrs each = for_pool_dims(attrs, dims);
   return apply(op, {&x.tensor()}, &each, x.site());
 }
 
 template <class Attrs>
 Tensor pool(const Op& op, int dims, const Arg& x, const Tensor& y, const Attrs& attrs) {
-  const Attrs each = for_dims(attrs, dims);
+  const Attrs each = for_pool_dims(attrs, dims);
   return apply(op, {&x.tensor(), &y}, &each, x.site());
-}
-
-Arg at(const Tensor& t, Site site) { return {t, site.file, site.line}; }
-
-void require_defined(const char* name, const Arg& x) {
-  if (!x.tensor().defined()) throw TypeError(error_text(name, "the operand is undefined", x.site()));
 }
 
 // Runs a pool of [n,c,w] as a pool of [n,c,1,w]. Errors name the function that the author called.
@@ -256,7 +251,7 @@ Tensor pool_rows(const char* name, const Op& op, const Arg& x, const Attrs& attr
   } catch (const TypeError& error) {
     throw TypeError(error_text(name, error.message(), x.site()));
   }
-  Attrs flat = for_dims(attrs, 1);
+  Attrs flat = for_pool_dims(attrs, 1);
   flat.window = {1, flat.window[0]}, flat.stride = {1, flat.stride[0]}, flat.padding = {0, flat.padding[0]};
   if constexpr (requires { flat.dilation; }) flat.dilation = {1, flat.dilation[0]};
   const Tensor y = pool(op, 2, at(reshape(x, Shape{t.size(0), t.size(1), 1, t.size(2)}), x.site()), flat);

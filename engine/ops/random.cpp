@@ -8,6 +8,7 @@
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/kernels/alpha_dropout.h>
 
@@ -168,12 +169,6 @@ Tensor randperm(std::int64_t n, DType dtype, Site site) {
   const RandpermAttrs attrs{n, dtype, path.name()};
   return apply(ops::randperm, {&rng_state()}, &attrs, site);
 }
-
-namespace {
-void require_defined(const char* op, const Arg& x) {
-  if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
-}
-}  // namespace
 
 Tensor rand_like(const Arg& x) {
   require_defined("rand_like", x);

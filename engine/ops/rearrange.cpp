@@ -5,6 +5,7 @@
 #include <tapedeck/engine/ops/rearrange.h>
 
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -92,13 +93,6 @@ void infer_pad_mode_grad(Infer& f) {
 
 // ---- help for the functions ----
 
-Arg at(const Tensor& t, Site site) { return Arg(t, site.file, site.line); }
-
-const Shape& checked_shape(const char* name, const Arg& x) {
-  if (!x.tensor().defined()) throw TypeError(error_text(name, "the operand is undefined", x.site()));
-  return x.tensor().shape();
-}
-
 // The axis counted from the front. `slots` is the rank, or one more if a new axis may be added at the end.
 int checked_axis(const char* name, const Arg& x, std::int64_t axis, int slots) {
   const std::int64_t from_front = axis < 0 ? axis + slots : axis;
@@ -109,10 +103,6 @@ int checked_axis(const char* name, const Arg& x, std::int64_t axis, int slots) {
 
 int checked_axis(const char* name, const Arg& x, std::int64_t axis) {
   return checked_axis(name, x, axis, checked_shape(name, x).rank);
-}
-
-[[noreturn]] void refuse(const char* name, const Arg& x, const std::string& why) {
-  throw TypeError(error_text(name, why, x.site()));
 }
 
 // The product of the sizes before `axis`, the size of `axis`, and the product of the sizes after it.

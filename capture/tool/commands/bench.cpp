@@ -111,7 +111,7 @@ std::vector<Option> own_options(BenchCommandOptions& o) {
   };
 }
 
-std::vector<Option> table(BenchCommandOptions& o) {
+std::vector<Option> bench_table(BenchCommandOptions& o) {
   return joined({own_options(o), device_options(&o.device), wish_options(&o.wishes, "Plan again. ")});
 }
 
@@ -326,10 +326,10 @@ class BenchRun {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-int run(const BenchCommandOptions& options) { return BenchRun(options).run(); }
+int run_bench(const BenchCommandOptions& options) { return BenchRun(options).run(); }
 
-[[maybe_unused]] const bool registered = register_command(
-    "bench", CommandGroup::replay, "Time steps, and print how much of the time is spent in kernels.", table, run,
+[[maybe_unused]] const bool bench_registered = register_command(
+    "bench", CommandGroup::replay, "Time steps, and print how much of the time is spent in kernels.", bench_table, run_bench,
     "A file without a plan is planned for the largest number of threads. Percentiles are nearest rank: of few runs p99 is the\n"
     "slowest. The column `outside` is the time of a step in which no kernel runs on any thread, without the cost of the "
     "clock,\n"

@@ -36,7 +36,7 @@ struct CalibrateCommandOptions {
   bool json = false;
 };
 
-std::vector<Option> table(CalibrateCommandOptions& o) {
+std::vector<Option> calibrate_table(CalibrateCommandOptions& o) {
   return {
       {.name = "--quick", .to = &o.quick, .help = "Measure fewer and smaller sizes: some seconds instead of half a minute."},
       {.name = "--show", .to = &o.show, .help = "Print the calibration in use and measure nothing."},
@@ -203,15 +203,15 @@ int check(const std::vector<std::string>& files, bool json) {
   return kOk;
 }
 
-int run(const CalibrateCommandOptions& options) {
+int run_calibrate(const CalibrateCommandOptions& options) {
   if (!options.check.empty()) return check(options.check, options.json);
   const std::string path = options.output.empty() ? calibration_path() : options.output;
   return options.show ? show(path, options.json) : measure(path, options.quick, options.json);
 }
 
-[[maybe_unused]] const bool registered = register_command(
+[[maybe_unused]] const bool calibrate_registered = register_command(
     "calibrate", CommandGroup::replay, "Measure once how fast this machine runs every op; plans then use the measured costs.",
-    table, run,
+    calibrate_table, run_calibrate,
     "It also measures the peaks that `bench --roofline` compares with: flops, and the bytes that each cache and the memory "
     "move.\n"
     "Ctrl-C stops the measurement and changes nothing. A calibration of another machine or version is not used.");

@@ -18,7 +18,7 @@ struct CompareOptions {
   bool json = false;
 };
 
-std::vector<Option> table(CompareOptions& o) {
+std::vector<Option> compare_table(CompareOptions& o) {
   return {
       {.name = "FILE", .to = &o.a, .help = "A, a .tape file or a graph as text (.graph).", .required = true},
       {.name = "OTHER_FILE", .to = &o.b, .help = "B, which is compared with it.", .required = true},
@@ -78,15 +78,16 @@ FileComparison compare(const CompareOptions& options) {
   return found;
 }
 
-int run(const CompareOptions& options) {
+int run_compare(const CompareOptions& options) {
   const StopAtInterrupt stop;
   const FileComparison found = compare(options);
   answer(options.json ? compare_report(found) : compare_text(found, options.limit));
   return found.equal() ? kOk : kDiffers;
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "compare", CommandGroup::record, "Say what differs between two files: graphs, plans and numbers.", table, run,
+[[maybe_unused]] const bool compare_registered = register_command(
+    "compare", CommandGroup::record, "Say what differs between two files: graphs, plans and numbers.", compare_table,
+    run_compare,
     "Nodes are matched by name, then by structure; other names alone are no difference, and neither is metadata. Exit code 1 "
     "if\n"
     "something differs.");

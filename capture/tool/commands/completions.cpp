@@ -11,11 +11,11 @@ struct CompletionsOptions {
   std::string shell;
 };
 
-std::vector<Option> table(CompletionsOptions& o) {
+std::vector<Option> completions_table(CompletionsOptions& o) {
   return {{.name = "SHELL", .to = &o.shell, .help = "The shell.", .required = true, .choices = {"bash", "zsh", "fish"}}};
 }
 
-int run(const CompletionsOptions& options) {
+int run_completions(const CompletionsOptions& options) {
   const std::string script = completions(options.shell);
   answer(script);
   return kOk;
@@ -44,12 +44,12 @@ int run_man(const ManOptions& options) {
 [[maybe_unused]] const bool man_registered =
     register_command("man", CommandGroup::lists, "Print the manual page: every command and every option.", man_options, run_man,
                      "tapedeck man -o tapedeck.1 && man ./tapedeck.1");
-[[maybe_unused]] const bool registered =
-    register_command("completions", CommandGroup::lists,
-                     "Print a script with which bash, zsh or fish completes commands and options.", table, run,
-                     "bash: add `source <(tapedeck completions bash)` to ~/.bashrc.\n"
-                     "zsh:  tapedeck completions zsh > _tapedeck, in a folder of $fpath.\n"
-                     "fish: tapedeck completions fish > ~/.config/fish/completions/tapedeck.fish");
+[[maybe_unused]] const bool completions_registered = register_command(
+    "completions", CommandGroup::lists, "Print a script with which bash, zsh or fish completes commands and options.",
+    completions_table, run_completions,
+    "bash: add `source <(tapedeck completions bash)` to ~/.bashrc.\n"
+    "zsh:  tapedeck completions zsh > _tapedeck, in a folder of $fpath.\n"
+    "fish: tapedeck completions fish > ~/.config/fish/completions/tapedeck.fish");
 
 }  // namespace
 

@@ -63,7 +63,7 @@ constexpr CommandExample kExamples[] = {
     {"completions", "tapedeck completions bash", "For ~/.bashrc: source <(tapedeck completions bash)."},
 };
 
-[[maybe_unused]] const bool registered = register_examples(kExamples);
+[[maybe_unused]] const bool examples_registered = register_examples(kExamples);
 
 }  // namespace
 

@@ -27,7 +27,7 @@ struct ExportOptions {
   bool json = false;
 };
 
-std::vector<Option> table(ExportOptions& o) {
+std::vector<Option> export_table(ExportOptions& o) {
   return {
       {.name = "FORMAT",
        .to = &o.format,
@@ -82,7 +82,7 @@ int run_onnx(const ExportOptions& options) {
   return kOk;
 }
 
-int run(const ExportOptions& options) {
+int run_export(const ExportOptions& options) {
   const StopAtInterrupt stop;
   if (options.format == "onnx") return run_onnx(options);
   if (options.external_data) throw UsageError("--external-data is for `export onnx`");
@@ -99,9 +99,9 @@ int run(const ExportOptions& options) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "export", CommandGroup::graphs, "Write a graph for Graphviz (dot), for scripts (jsonl), or as a model (onnx).", table, run,
-    "tapedeck export dot c.tape | dot -Tsvg > c.svg");
+[[maybe_unused]] const bool export_registered = register_command(
+    "export", CommandGroup::graphs, "Write a graph for Graphviz (dot), for scripts (jsonl), or as a model (onnx).",
+    export_table, run_export, "tapedeck export dot c.tape | dot -Tsvg > c.svg");
 
 }  // namespace
 

@@ -27,7 +27,7 @@ struct GradientCommandOptions {
   bool allow_unreached = false, json = false;
 };
 
-std::vector<Option> table(GradientCommandOptions& o) {
+std::vector<Option> gradient_table(GradientCommandOptions& o) {
   return {
       file_argument(&o.file),
       {.name = "--of",
@@ -114,7 +114,7 @@ void add_outputs(Graph* graph, const std::vector<std::string>& wrt, const std::v
   }
 }
 
-int run(const GradientCommandOptions& options) {
+int run_gradient(const GradientCommandOptions& options) {
   const StopAtInterrupt stop;
   check_outputs({options.file}, {{"-o", options.output, true}});
   const Graph graph = load_any(options.file, Check::structure).captured;
@@ -137,8 +137,9 @@ int run(const GradientCommandOptions& options) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "gradient", CommandGroup::graphs, "Append the backward of a graph; the gradients become further outputs.", table, run);
+[[maybe_unused]] const bool gradient_registered =
+    register_command("gradient", CommandGroup::graphs, "Append the backward of a graph; the gradients become further outputs.",
+                     gradient_table, run_gradient);
 
 }  // namespace
 

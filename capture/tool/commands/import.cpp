@@ -71,12 +71,10 @@ std::vector<Option> common_options(ImportOptions& o) {
   };
 }
 
-std::vector<Option> table(ImportOptions& o) { return joined({common_options(o), onnx_options(o.onnx)}); }
-
-std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
+std::vector<Option> import_table(ImportOptions& o) { return joined({common_options(o), onnx_options(o.onnx)}); }
 
 std::string read_foreign(const std::string& path) {
-  return unpacked_text(path == "-" ? read_text_from(STDIN_FILENO, name_of(path)) : read_text_file(path), name_of(path));
+  return unpacked_text(path == "-" ? read_text_from(STDIN_FILENO, source_name(path)) : read_text_file(path), source_name(path));
 }
 
 void write_graph(const std::string& path, const Graph& graph, const std::string& text, const std::string& source) {
@@ -93,7 +91,7 @@ std::string trace_note(const ImportedTrace& trace) {
                      trace.views, trace.mutations, human_size(trace.held_peak_bytes), human_size(trace.held_end_bytes));
 }
 
-int run(const ImportOptions& options) {
+int run_import(const ImportOptions& options) {
   const StopAtInterrupt stop;
   check_outputs({options.file}, {{"-o", options.output, !options.output.ends_with(".tape")}});
   if (options.format == "onnx") {
@@ -112,8 +110,8 @@ int run(const ImportOptions& options) {
     const Working working("reading");
     const std::string bytes = read_foreign(options.file);
     const ImportedResults results = options.results == "returned" ? ImportedResults::returned : ImportedResults::held;
-    if (options.format == "simrd") trace = import_simrd(bytes, name_of(options.file), results);
-    graph = trace ? trace->graph : import_graph_json(bytes, name_of(options.file), results);
+    if (options.format == "simrd") trace = import_simrd(bytes, source_name(options.file), results);
+    graph = trace ? trace->graph : import_graph_json(bytes, source_name(options.file), results);
   }
   const std::string text = options.output.ends_with(".tape") ? "" : tapedeck::print(graph);
   if (!options.output.empty()) write_graph(options.output, graph, text, options.format);
@@ -126,9 +124,10 @@ int run(const ImportOptions& options) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered = register_command(
+[[maybe_unused]] const bool import_registered = register_command(
     "import", CommandGroup::graphs,
-    "Read a model (onnx), a graph (graph) or a trace (simrd) of another program, to plan it and look at it.", table, run,
+    "Read a model (onnx), a graph (graph) or a trace (simrd) of another program, to plan it and look at it.", import_table,
+    run_import,
     "A model becomes a graph that can run: its weights are state, and --train makes a step of training of it.\n"
     "Nodes of the other formats become `opaque`: they take the microseconds and the bytes of the file, and a\n"
     "replay fills their results with numbers that mean nothing.\n"

@@ -44,14 +44,14 @@ OnnxOptions options_of(const OnnxRequest& request) {
   return options;
 }
 
-std::string inputs_of(const Graph& graph) {
+std::string list_inputs(const Graph& graph) {
   std::vector<std::string> texts;
   for (ValueId v = 0; v < graph.n_inputs; ++v)
     texts.push_back(fmt::format("{} {}", graph.value_name(v), to_string(graph.values[static_cast<std::size_t>(v)].type)));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string outputs_of(const Graph& graph) {
+std::string list_outputs(const Graph& graph) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     texts.push_back(
@@ -67,8 +67,8 @@ std::string summary(const std::string& path, const OnnxImport& import) {
   for (const OnnxImport::Parameter& p : import.parameters) bytes += p.type.bytes();
   return fmt::format("wrote {}: {} of {} of ONNX (opset {}{}); {}, {}\n{} -> {}\n", path, plural(graph.node_count(), "node"),
                      nodes, import.opset, import.producer.empty() ? "" : ", " + import.producer,
-                     plural(std::ssize(import.parameters), "parameter"), human_size(bytes), inputs_of(graph),
-                     outputs_of(graph));
+                     plural(std::ssize(import.parameters), "parameter"), human_size(bytes), list_inputs(graph),
+                     list_outputs(graph));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ struct ListOptions {
   bool json = false;
 };
 
-std::vector<Option> table(ListOptions& o) { return {json_option(&o.json)}; }
+std::vector<Option> lists_table(ListOptions& o) { return {json_option(&o.json)}; }
 std::vector<Option> models_options(ListOptions& o) {
   return {json_option(&o.json), quiet_option(" Only the names, one a line.")};
 }
@@ -163,12 +163,13 @@ int list_devices(const ListOptions& options) {
                      models_options, list_models,
                      "Parameters, FLOPs of the forward pass and nodes of a training step are those of one example at the sizes "
                      "that are\nshown, which are the defaults of `record`.");
-[[maybe_unused]] const bool ops_registered = register_command(
-    "ops", CommandGroup::lists, "List the ops of this build; --json adds everything that an op declares.", table, list_ops);
+[[maybe_unused]] const bool ops_registered =
+    register_command("ops", CommandGroup::lists, "List the ops of this build; --json adds everything that an op declares.",
+                     lists_table, list_ops);
 [[maybe_unused]] const bool settings_registered = register_command(
-    "settings", CommandGroup::lists, "List the settings that are read from the environment.", table, list_settings);
+    "settings", CommandGroup::lists, "List the settings that are read from the environment.", lists_table, list_settings);
 [[maybe_unused]] const bool devices_registered =
-    register_command("devices", CommandGroup::lists, "List the devices of this machine.", table, list_devices);
+    register_command("devices", CommandGroup::lists, "List the devices of this machine.", lists_table, list_devices);
 
 }  // namespace
 

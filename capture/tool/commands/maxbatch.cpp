@@ -32,7 +32,7 @@ struct MaxbatchOptions {
   bool json = false;
 };
 
-std::vector<Option> table(MaxbatchOptions& o) {
+std::vector<Option> maxbatch_table(MaxbatchOptions& o) {
   return {
       {.name = "MODEL|FILE",
        .to = &o.subject,
@@ -144,7 +144,7 @@ std::string summary(const std::string& subject, const BatchQuestion& question, c
   return text;
 }
 
-int run(const MaxbatchOptions& options) {
+int run_maxbatch(const MaxbatchOptions& options) {
   const BatchQuestion question = question_of(options);
   const StopAtInterrupt stop;
   const LargestBatch found = names_model(options.subject) ? ModelBatches(options, question).find() : of_file(options, question);
@@ -154,9 +154,9 @@ int run(const MaxbatchOptions& options) {
   return found.best.batch > 0 ? kOk : kInfeasible;
 }
 
-[[maybe_unused]] const bool registered = register_command(
+[[maybe_unused]] const bool maxbatch_registered = register_command(
     "maxbatch", CommandGroup::plan, "Find the largest batch that fits into some memory, with at most so much recomputation.",
-    table, run,
+    maxbatch_table, run_maxbatch,
     "A model is recorded and planned at every batch that is tried. Of a file, whose batch you name, everything but state and\n"
     "constants is taken to grow linearly.\n");
 

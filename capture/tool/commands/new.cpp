@@ -28,7 +28,7 @@ struct NewOptions {
   bool json = false;
 };
 
-std::vector<Option> table(NewOptions& o) {
+std::vector<Option> new_table(NewOptions& o) {
   return {{.name = "NAME",
            .to = &o.path,
            .help = "The folder to make. Its last part is the name of the project.",
@@ -89,7 +89,7 @@ std::string installed_prefix() {
   return "";
 }
 
-int run(const NewOptions& request) {
+int run_new(const NewOptions& request) {
   std::filesystem::path path = request.path;
   if (!path.has_filename()) path = path.parent_path();
   const std::string name = path.filename().string();
@@ -114,9 +114,9 @@ int run(const NewOptions& request) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "new", CommandGroup::record, "Write a small project that uses the installed library: CMake, a program, a page.", table, run,
-    "The program trains a net in a captured step and saves the step. Nothing is written over.");
+[[maybe_unused]] const bool new_registered = register_command(
+    "new", CommandGroup::record, "Write a small project that uses the installed library: CMake, a program, a page.", new_table,
+    run_new, "The program trains a net in a captured step and saves the step. Nothing is written over.");
 
 }  // namespace
 

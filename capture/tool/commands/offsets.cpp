@@ -35,7 +35,7 @@ struct OffsetsOptions {
   bool json = false;
 };
 
-std::vector<Option> table(OffsetsOptions& o) {
+std::vector<Option> offsets_table(OffsetsOptions& o) {
   return {
       {.name = "FILE.csv",
        .to = &o.file,
@@ -140,16 +140,14 @@ void set_usual_limit(const BufferList& list, PlaceOptions* how) {
   how->seconds = kMostSeconds;
 }
 
-std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
-
 std::string read_text(const std::string& path) {
   const StopAtInterrupt stop;  // there is no list yet
-  return path == "-" ? read_text_from(STDIN_FILENO, name_of(path)) : read_text_file(path);
+  return path == "-" ? read_text_from(STDIN_FILENO, source_name(path)) : read_text_file(path);
 }
 
 // The file and line of a buffer.
 std::string line_of(const OffsetsOptions& request, std::int32_t buffer) {
-  return fmt::format("{}:{}", name_of(request.file), buffer + 2);
+  return fmt::format("{}:{}", source_name(request.file), buffer + 2);
 }
 
 std::string ids_of(const BufferList& list, const std::vector<std::int32_t>& buffers) {
@@ -160,12 +158,12 @@ std::string ids_of(const BufferList& list, const std::vector<std::int32_t>& buff
 }
 
 BufferList read_list(const OffsetsOptions& request) {
-  BufferList list = parse_buffers(read_text(request.file), name_of(request.file), request.align);
+  BufferList list = parse_buffers(read_text(request.file), source_name(request.file), request.align);
   for (const std::string& doubt : list.doubts)
-    fmt::print(stderr, "tapedeck: {}:1: warning: {}\n", name_of(request.file), doubt);
+    fmt::print(stderr, "tapedeck: {}:1: warning: {}\n", source_name(request.file), doubt);
   if (list.unread_lines > 0)
     fmt::print(stderr, "tapedeck: {}: warning: {} line{} after line {} {} not read: a blank line ends the list\n",
-               name_of(request.file), list.unread_lines, list.unread_lines == 1 ? "" : "s", list.rows.size() + 2,
+               source_name(request.file), list.unread_lines, list.unread_lines == 1 ? "" : "s", list.rows.size() + 2,
                list.unread_lines == 1 ? "is" : "are");
   for (std::size_t i = 0; i < list.buffers.size(); ++i) {
     if (request.anew) list.buffers[i].fixed = -1;
@@ -192,7 +190,7 @@ Offsets place_list(const OffsetsOptions& request, const BufferList& list, const 
   }
 }
 
-int run(const OffsetsOptions& request) {
+int run_offsets(const OffsetsOptions& request) {
   PlaceOptions how = options_of(request);
   const BufferList list = read_list(request);
   if (request.work >= 0)
@@ -223,7 +221,7 @@ int run(const OffsetsOptions& request) {
   s.arenas = placed.arena.empty() ? 1 : 1 + *std::max_element(placed.arena.begin(), placed.arena.end());
   s.interrupted = interrupted();
   if (!request.output.empty()) write_text(request.output, print_buffers(list, placed));
-  const std::string text = request.json ? offsets_report(s) : summary_text(name_of(request.file), s);
+  const std::string text = request.json ? offsets_report(s) : summary_text(source_name(request.file), s);
   answer(text, answers_beside(request.output));
   if (how.capacity >= 0 && s.peak > how.capacity) {
     std::fprintf(stderr, "tapedeck: the best placement found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(),
@@ -233,8 +231,8 @@ int run(const OffsetsOptions& request) {
   return s.interrupted ? kInterrupted : kOk;
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "offsets", CommandGroup::plan, "Place a list of buffers in as few bytes as possible.", table, run,
+[[maybe_unused]] const bool offsets_registered = register_command(
+    "offsets", CommandGroup::plan, "Place a list of buffers in as few bytes as possible.", offsets_table, run_offsets,
     "A buffer lives from lower to upper-1 (in a column `end`: to end). A gap a-b says that it is not needed from a to b-1.\n"
     "The first blank line ends the list. Packed files: gzip -dc FILE.csv.gz | tapedeck offsets -\n"
     "Ctrl-C stops the search and keeps the best list so far. Exit code 4 says that the capacity is not met.");

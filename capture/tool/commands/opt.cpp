@@ -27,7 +27,7 @@ struct OptOptions {
   bool json = false;
 };
 
-std::vector<Option> table(OptOptions& o) {
+std::vector<Option> opt_table(OptOptions& o) {
   Option file = file_argument(&o.file), level = level_option(&o.level);
   file.required = false;
   level.excludes = "--pass";
@@ -73,7 +73,7 @@ void say(const PassRecord& r) {
              human_size(r.bytes_before), human_size(r.bytes_after), r.ms);
 }
 
-int run(const OptOptions& options) {
+int run_opt(const OptOptions& options) {
   if (options.list) {
     answer(options.json ? passes_report(all_passes()) : list_text());
     return kOk;
@@ -109,8 +109,8 @@ int run(const OptOptions& options) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered =
-    register_command("opt", CommandGroup::graphs, "Run passes on a graph and print the result.", table, run);
+[[maybe_unused]] const bool opt_registered =
+    register_command("opt", CommandGroup::graphs, "Run passes on a graph and print the result.", opt_table, run_opt);
 
 }  // namespace
 

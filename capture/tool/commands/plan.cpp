@@ -173,7 +173,7 @@ std::vector<Option> output_options(PlanCommandOptions& o) {
   };
 }
 
-std::vector<Option> table(PlanCommandOptions& o) {
+std::vector<Option> plan_table(PlanCommandOptions& o) {
   return joined({memory_options(o), wish_options(&o.wishes), segment_options(o), output_options(o)});
 }
 
@@ -324,7 +324,7 @@ std::int64_t leave_scratch_aside(const std::string& device, Plan* p, tapedeck::P
   return overhead;
 }
 
-int run(const PlanCommandOptions& options) {
+int run_plan(const PlanCommandOptions& options) {
   const StopAtInterrupt stop;
   if (options.device != "cpu") kernels_of_device(options.device);  // throws if no device can have this name
   check_files(options);
@@ -357,8 +357,8 @@ int run(const PlanCommandOptions& options) {
   return p.feasible ? kOk : kInfeasible;
 }
 
-[[maybe_unused]] const bool registered =
-    register_command("plan", CommandGroup::plan, "Plan the memory of a step, with or without a budget.", table, run,
+[[maybe_unused]] const bool plan_registered =
+    register_command("plan", CommandGroup::plan, "Plan the memory of a step, with or without a budget.", plan_table, run_plan,
                      "Strategies:\n" + list_strategies() + kWishPatterns);
 
 }  // namespace

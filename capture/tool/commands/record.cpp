@@ -83,7 +83,7 @@ std::vector<Option> other_options(RecordOptions& o) {
   };
 }
 
-std::vector<Option> table(RecordOptions& o) {
+std::vector<Option> record_table(RecordOptions& o) {
   const Option model = {.name = "MODEL",
                         .to = &o.model,
                         .help = "The name of a model; `tapedeck models` lists them.",
@@ -92,7 +92,7 @@ std::vector<Option> table(RecordOptions& o) {
   return joined({{model}, size_options(o.options), other_options(o)});
 }
 
-int run(const RecordOptions& request) {
+int run_record(const RecordOptions& request) {
   const StopAtInterrupt stop;
   check_outputs({request.options.weights}, {{"-o", request.output}});
   if (!request.options.weights.empty()) require_other_file(request.options.weights);
@@ -109,9 +109,9 @@ int run(const RecordOptions& request) {
   return kOk;
 }
 
-[[maybe_unused]] const bool registered =
-    register_command("record", CommandGroup::record, "Capture one training step of a model and write it to a .tape file.",
-                     table, run, "`tapedeck models --json` lists the sizes that each model takes, and their defaults.");
+[[maybe_unused]] const bool record_registered = register_command(
+    "record", CommandGroup::record, "Capture one training step of a model and write it to a .tape file.", record_table,
+    run_record, "`tapedeck models --json` lists the sizes that each model takes, and their defaults.");
 
 }  // namespace
 

@@ -35,7 +35,7 @@ struct ReduceCommandOptions {
   bool json = false;
 };
 
-std::vector<Option> table(ReduceCommandOptions& o) {
+std::vector<Option> reduce_table(ReduceCommandOptions& o) {
   return {
       file_argument(&o.file),
       {.name = "--check",
@@ -132,7 +132,7 @@ void write_graph(const std::string& path, const TapeFile& file, const Graph& gra
   write_text(path, tapedeck::print(graph));
 }
 
-int run(const ReduceCommandOptions& request) {
+int run_reduce(const ReduceCommandOptions& request) {
   check_outputs({request.file}, {{"-o", request.output, true}});
   const TapeFile file = load_any(request.file, Check::all);
   const Folder folder;
@@ -173,9 +173,9 @@ int run(const ReduceCommandOptions& request) {
   return interrupted() ? kInterrupted : kOk;
 }
 
-[[maybe_unused]] const bool registered = register_command(
+[[maybe_unused]] const bool reduce_registered = register_command(
     "reduce", CommandGroup::graphs, "Shrink a graph for which a command fails, as long as the command fails in the same way.",
-    table, run, "Ctrl-C stops the search and leaves the smallest graph so far.");
+    reduce_table, run_reduce, "Ctrl-C stops the search and leaves the smallest graph so far.");
 
 }  // namespace
 

@@ -220,7 +220,7 @@ std::vector<Option> output_options(ReplayOptions& o) {
   };
 }
 
-std::vector<Option> table(ReplayOptions& o) {
+std::vector<Option> replay_table(ReplayOptions& o) {
   return joined({step_options(o), device_options(&o.device), value_options(o), plan_options(o),
                  wish_options(&o.wishes, "Plan again. "), expect_options(o), output_options(o)});
 }
@@ -456,7 +456,7 @@ Tolerance device_tolerance(const ReplayOptions& options) {
   return {.relative = 1e-3, .absolute = 1e-5};
 }
 
-int run(const ReplayOptions& options) {
+int run_replay(const ReplayOptions& options) {
   const StopAtInterrupt stop;
   check_options(options);
   options.device.check();
@@ -534,8 +534,8 @@ int run(const ReplayOptions& options) {
   return summary.as_expected() ? kOk : kDiffers;
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "replay", CommandGroup::replay, "Run a captured step by its plan.", table, run,
+[[maybe_unused]] const bool replay_registered = register_command(
+    "replay", CommandGroup::replay, "Run a captured step by its plan.", replay_table, run_replay,
     "Outputs of one element are printed, one line a step. An output differs from --expect where |got - expected| is more than\n"
     "--atol + --rtol * |expected|; NaN equals NaN. A folder of inputs is read in the order of names, from the first again "
     "after\n"

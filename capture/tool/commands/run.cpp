@@ -37,7 +37,7 @@ struct RunOptions {
   bool view = false;
 };
 
-std::vector<Option> table(RunOptions& o) {
+std::vector<Option> run_table(RunOptions& o) {
   return {
       {.name = "FILE.cpp", .to = &o.script, .help = "The script: a C++ program with a main().", .required = true},
       {.name = "ARGUMENT",
@@ -166,13 +166,13 @@ int run_and_view(const RunOptions& request) {
   return code;
 }
 
-int run(const RunOptions& request) {
+int run_script(const RunOptions& request) {
   check_script(request.script);
   return request.view ? run_and_view(request) : Script(request).run({});
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "run", CommandGroup::record, "Compile a C++ script against this library, and run it.", table, run,
+[[maybe_unused]] const bool run_registered = register_command(
+    "run", CommandGroup::record, "Compile a C++ script against this library, and run it.", run_table, run_script,
     "The exit code is that of the script, or 128 and the number of the signal that ended it. Before the script runs: 3, it is\n"
     "missing or does not compile; 6, no compiler or no viewer. CXX names another compiler. Compiled scripts are kept in\n"
     "$XDG_CACHE_HOME/tapedeck/run or ~/.cache/tapedeck/run, and used again while the script, the files that it includes, the\n"

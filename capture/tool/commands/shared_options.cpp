@@ -127,6 +127,8 @@ std::vector<Option> joined(const std::vector<std::vector<Option>>& tables) {
   return all;
 }
 
+std::string source_name(const std::string& path) { return path == "-" ? "stdin" : path; }
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const Model& model : all_models()) names.push_back(model.name);

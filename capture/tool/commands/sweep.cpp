@@ -37,7 +37,7 @@ std::vector<std::string> strategies_or_all() {
   return names;
 }
 
-std::vector<Option> table(SweepOptions& o) {
+std::vector<Option> sweep_table(SweepOptions& o) {
   return {
       file_argument(&o.file),
       {.name = "--points",
@@ -143,7 +143,7 @@ void tell_of_interruption(const SweepOptions& options, const Tradeoff& found) {
                    points == 1 ? "is" : "are", writes ? " in the files" : ""));
 }
 
-int run(const SweepOptions& options) {
+int run_sweep(const SweepOptions& options) {
   check_outputs({options.file}, {{"--csv", options.csv, true}, {"--svg", options.svg}});
   strategies_of(options);  // an unknown name is an error before the file is read
   const TapeFile file = load(options.file);
@@ -157,8 +157,9 @@ int run(const SweepOptions& options) {
   return found.complete ? kOk : kInterrupted;
 }
 
-[[maybe_unused]] const bool registered = register_command(
-    "sweep", CommandGroup::plan, "Plan a step with each strategy for many budgets: what memory costs in time.", table, run,
+[[maybe_unused]] const bool sweep_registered = register_command(
+    "sweep", CommandGroup::plan, "Plan a step with each strategy for many budgets: what memory costs in time.", sweep_table,
+    run_sweep,
     "Ctrl-C keeps the points that were found, also in the files of --csv and --svg.\n\nStrategies:\n" + list_strategies());
 
 }  // namespace

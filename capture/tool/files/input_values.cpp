@@ -27,11 +27,6 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, failed);
 }
 
-bool is_folder(const std::string& path) {
-  std::error_code failed;
-  return std::filesystem::is_directory(path, failed);
-}
-
 // A word that is no file and looks like none is a mistake of the command line, not a missing file.
 bool is_path(const std::string& text) {
   return text.starts_with("@") || text.find_first_of("./*?[") != text.npos || exists(text);

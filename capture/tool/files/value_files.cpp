@@ -73,11 +73,6 @@ void save_value(const std::string& path, const std::string& name, const Tensor& 
   path.ends_with(".npy") ? save_npy(path, tensor) : save_safetensors(path, {{name, tensor}});
 }
 
-bool is_folder(const std::string& path) {
-  std::error_code failed;
-  return std::filesystem::is_directory(path, failed);
-}
-
 }  // namespace
 
 std::vector<NamedType> outputs_of(const Graph& g) {
@@ -87,6 +82,11 @@ std::vector<NamedType> outputs_of(const Graph& g) {
     outputs.push_back({named ? g.output_names[i].str() : g.value_name(g.outputs[i]), g.values[g.outputs[i]].type});
   }
   return outputs;
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::is_directory(path, failed);
 }
 
 Tensor load_value(const std::string& path, const std::string& name, const Type& type) {

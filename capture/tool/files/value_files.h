@@ -21,6 +21,8 @@ struct NamedTensor {
 // The outputs of a graph by the names that an executor gives them.
 std::vector<NamedType> outputs_of(const Graph& graph);
 
+bool is_folder(const std::string& path);  // false if nothing is there
+
 // The value of this name in a file, by the ending of the file: .npy; .npz, .safetensors and .tape, where the tensor has the
 // name or is the only one; any other ending is raw bytes of `type`. Throws FileError. The type is not checked otherwise.
 Tensor load_value(const std::string& path, const std::string& name, const Type& type);

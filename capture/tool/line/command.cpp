@@ -8,7 +8,7 @@ namespace tapedeck::tool {
 
 namespace {
 
-std::deque<Command>& registry() {
+std::deque<Command>& command_registry() {
   static std::deque<Command> commands;  // addresses are stable
   return commands;
 }
@@ -46,13 +46,13 @@ bool register_command(Command command) {
                                .to = &talk().verbose,
                                .help = "Print how long each part of the work took.",
                                .group = "Output"});
-  registry().push_back(std::move(command));
+  command_registry().push_back(std::move(command));
   return true;
 }
 
 std::vector<const Command*> all_commands() {
   std::vector<const Command*> commands;
-  for (const Command& command : registry()) commands.push_back(&command);
+  for (const Command& command : command_registry()) commands.push_back(&command);
   std::sort(commands.begin(), commands.end(),
             [](const Command* a, const Command* b) { return std::tie(a->group, a->name) < std::tie(b->group, b->name); });
   return commands;
@@ -63,7 +63,7 @@ bool runs_user_program(const Command& command) {
 }
 
 const Command* find_command(const std::string& name) {
-  for (const Command& command : registry())
+  for (const Command& command : command_registry())
     if (command.name == name) return &command;
   return nullptr;
 }

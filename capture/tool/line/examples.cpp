@@ -4,7 +4,7 @@ namespace tapedeck::tool {
 
 namespace {
 
-std::vector<CommandExample>& registry() {
+std::vector<CommandExample>& example_registry() {
   static std::vector<CommandExample> all;
   return all;
 }
@@ -12,13 +12,13 @@ std::vector<CommandExample>& registry() {
 }  // namespace
 
 bool register_examples(std::span<const CommandExample> examples) {
-  registry().insert(registry().end(), examples.begin(), examples.end());
+  example_registry().insert(example_registry().end(), examples.begin(), examples.end());
   return true;
 }
 
 std::vector<CommandExample> examples_of(const std::string& command) {
   std::vector<CommandExample> examples;
-  for (const CommandExample& example : registry())
+  for (const CommandExample& example : example_registry())
     if (command == example.command) examples.push_back(example);
   return examples;
 }

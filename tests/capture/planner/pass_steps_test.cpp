@@ -18,10 +18,10 @@
 namespace tapedeck {
 namespace {
 
-using Steps = std::vector<std::pair<PassRecord, Graph>>;
+using RecordedPasses = std::vector<std::pair<PassRecord, Graph>>;
 
-Steps steps_of(const Graph& graph, OptimizationLevel level = OptimizationLevel::all) {
-  Steps steps;
+RecordedPasses steps_of(const Graph& graph, OptimizationLevel level = OptimizationLevel::all) {
+  RecordedPasses steps;
   watch_pass_steps(graph, level, Sharing::all, nullptr,
                    [&](const PassStep& step) { steps.emplace_back(step.record, step.graph); });
   return steps;
@@ -30,7 +30,7 @@ Steps steps_of(const Graph& graph, OptimizationLevel level = OptimizationLevel::
 // The oracle runs each pass by its name on the graph of the step before.
 TEST(PassSteps, EachIsItsPassOnTheGraphBefore) {
   const Graph captured = parse(test::kGraphForPasses);
-  const Steps steps = steps_of(captured);
+  const RecordedPasses steps = steps_of(captured);
   EXPECT_EQ(steps.front().first.name, "captured");
   EXPECT_EQ(print(steps.front().second), print(captured));
   int passes = 0;

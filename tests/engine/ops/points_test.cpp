@@ -18,18 +18,18 @@ struct FunctionAtPoint {
   double result, gradient;  // at 2.5; NaN: the result is an integer
 };
 
-const double kNone = std::nan("");
+const double kNoGradient = std::nan("");
 const FunctionAtPoint kCases[] = {
     {"softmax", [](const Tensor& x, std::int64_t d) { return softmax(x, d); }, 1, 0},
     {"log_softmax", [](const Tensor& x, std::int64_t d) { return log_softmax(x, d); }, 0, 0},
     {"sum", [](const Tensor& x, std::int64_t d) { return sum(x, {d}); }, 2.5, 1},
     {"mean", [](const Tensor& x, std::int64_t d) { return mean(x, {d}); }, 2.5, 1},
     {"max", [](const Tensor& x, std::int64_t d) { return max(x, {d}); }, 2.5, 1},
-    {"argmax", [](const Tensor& x, std::int64_t d) { return argmax(x, d); }, 0, kNone},
-    {"argmin", [](const Tensor& x, std::int64_t d) { return argmin(x, d); }, 0, kNone},
+    {"argmax", [](const Tensor& x, std::int64_t d) { return argmax(x, d); }, 0, kNoGradient},
+    {"argmin", [](const Tensor& x, std::int64_t d) { return argmin(x, d); }, 0, kNoGradient},
     {"sort", [](const Tensor& x, std::int64_t d) { return sort(x, d).first; }, 2.5, 1},
-    {"sort's order", [](const Tensor& x, std::int64_t d) { return sort(x, d).second; }, 0, kNone},
-    {"argsort", [](const Tensor& x, std::int64_t d) { return argsort(x, d); }, 0, kNone},
+    {"sort's order", [](const Tensor& x, std::int64_t d) { return sort(x, d).second; }, 0, kNoGradient},
+    {"argsort", [](const Tensor& x, std::int64_t d) { return argsort(x, d); }, 0, kNoGradient},
     {"topk", [](const Tensor& x, std::int64_t d) { return topk(x, 1, d).first; }, 2.5, 1},
     {"kthvalue", [](const Tensor& x, std::int64_t d) { return kthvalue(x, 1, d).first; }, 2.5, 1},
     {"cumsum", [](const Tensor& x, std::int64_t d) { return cumsum(x, d); }, 2.5, 1},
