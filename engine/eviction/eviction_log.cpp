@@ -17,6 +17,8 @@ constexpr double kHeldOperand = 0.55, kLetGoOperand = 2.5, kReader = 0.15, kOthe
 constexpr double kOfNoUse = 1e-3;
 constexpr double kSoonShare = 0.3, kSoonReadAgain = 1.5;
 constexpr std::size_t kMostVisited = 16;
+// A look fetches the memory that the score of a candidate so many places ahead will need.
+constexpr std::size_t kEntryAhead = 16, kCallAhead = 8;
 
 }  // namespace
 
@@ -27,7 +29,8 @@ Block EvictionLog::new_block(std::int64_t bytes) {
   if (free_blocks_.empty()) {
     blocks_.emplace_back();
     free_blocks_.reserve(blocks_.capacity());  // so that giving a number back takes no memory
-    for (std::vector<Block>& list : candidates_) list.reserve(blocks_.capacity());
+    for (std::vector<Candidate>& list : candidates_) list.reserve(blocks_.capacity());
+    without_cost_.reserve(blocks_.capacity());
   } else {
     b = free_blocks_.back();
     free_blocks_.pop_back();
@@ -71,7 +74,7 @@ Call EvictionLog::add_call(std::span<const Block> operands, std::span<const std:
     BlockEntry& operand = blocks_[operands[i]];
     call.places[i] = static_cast<std::int32_t>(operand.readers.size());
     operand.readers.push_back({c, static_cast<std::int32_t>(i), results.size() == 1 ? results[0] : Block{kNone}});
-    operand.used = now_;
+    set_used_now(operand);
   }
   for (Block b : results) {
     blocks_[b].maker = c;
@@ -94,24 +97,50 @@ void EvictionLog::update_candidate(Block b) noexcept {
   BlockEntry& entry = blocks_[b];
   const bool is = entry.alive && entry.resident && entry.maker != kNone && entry.pins == 0 && entry.bytes > 0;
   if (is == (entry.candidate != kNone)) return;
-  std::vector<Block>& list = candidates_[entry.bytes < kSmallBlock ? small : large];
+  std::vector<Candidate>& list = candidates_[entry.bytes < kSmallBlock ? small : large];
   if (is) {
     entry.candidate = static_cast<std::int32_t>(list.size());
-    list.push_back(b);
+    const CallEntry& call = calls_[entry.maker];
+    const double least = call.results.size() == 1 ? call.cost : 0;  // share_of_call()
+    list.push_back({entry.cost, entry.used, entry.size, call.cost, least, b, entry.of_use, entry.held});
     return;
   }
-  const Block last = list.back();
+  const Candidate last = list.back();
   list[entry.candidate] = last;
-  blocks_[last].candidate = std::exchange(entry.candidate, kNone);
-  if (last == b) blocks_[b].candidate = kNone;
+  blocks_[last.block].candidate = std::exchange(entry.candidate, kNone);
+  if (last.block == b) blocks_[b].candidate = kNone;
   list.pop_back();
 }
 
-void EvictionLog::set_resident(Block b, bool resident) noexcept {
+// The copy of the block's numbers in the list of candidates. Null if the block is no candidate.
+EvictionLog::Candidate* EvictionLog::in_list(const BlockEntry& entry) noexcept {
+  if (entry.candidate == kNone) return nullptr;
+  return &candidates_[entry.bytes < kSmallBlock ? small : large][entry.candidate];
+}
+
+void EvictionLog::set_used_now(BlockEntry& entry) noexcept {
+  entry.used = now_;
+  if (Candidate* copy = in_list(entry)) copy->used = now_;
+}
+
+void EvictionLog::set_cost(BlockEntry& entry, double cost) noexcept {
+  entry.cost = cost;
+  if (Candidate* copy = in_list(entry)) {
+    copy->cost = cost;
+    copy->of_use = entry.of_use;
+    copy->held = entry.held;
+  }
+}
+
+void EvictionLog::note_resident(Block b, bool resident) noexcept {
   BlockEntry& entry = blocks_[b];
   entry.resident = resident;
   counts_.resident_bytes += resident ? entry.bytes : -entry.bytes;
   update_candidate(b);
+}
+
+void EvictionLog::set_resident(Block b, bool resident) noexcept {
+  note_resident(b, resident);
   forget_costs_around(b);
 }
 
@@ -180,7 +209,7 @@ double EvictionLog::cost_of_readers(Block b) {
 void EvictionLog::forget_costs_around(Block first) noexcept {
   const auto forget = [this](Block at) {
     BlockEntry& entry = blocks_[at];
-    entry.cost = -1;
+    if (entry.cost >= 0) set_cost(entry, -1);
     if (!entry.resident && std::exchange(entry.mark, mark_) != mark_) walk_.push_back(at);
   };
   ++mark_;
@@ -194,9 +223,7 @@ void EvictionLog::forget_costs_around(Block first) noexcept {
       for (Block result : calls_[reader.call].results)
         if (result != kNone) forget(result);
     }
-  if (const Call maker = blocks_[first].maker; maker != kNone)
-    for (Block result : calls_[maker].results)
-      if (result != kNone) blocks_[result].cost = -1;
+  forget_costs_of_results(blocks_[first].maker);
   ++mark_;
   walk_.assign(1, first);
   for (std::size_t k = 0; k < walk_.size() && k < kMostVisited; ++k)
@@ -204,11 +231,18 @@ void EvictionLog::forget_costs_around(Block first) noexcept {
       for (Block operand : calls_[blocks_[walk_[k]].maker].operands) forget(operand);
 }
 
+void EvictionLog::forget_costs_of_results(Call c) noexcept {
+  if (c == kNone) return;
+  for (Block result : calls_[c].results)
+    if (result != kNone) set_cost(blocks_[result], -1);
+}
+
 double EvictionLog::known_cost(Block b) {
   BlockEntry& entry = blocks_[b];
   if (entry.cost < 0) {
-    entry.cost = cost_again(b);
+    const double cost = cost_again(b);
     entry.of_use = is_of_use(b);
+    set_cost(entry, cost);
   }
   return entry.cost;
 }
@@ -229,13 +263,13 @@ bool EvictionLog::is_of_use(Block b) {
   return false;
 }
 
-double EvictionLog::score(Block b) {
-  const BlockEntry& entry = blocks_[b];
-  const double idle = now_ - entry.used;
-  double cost = known_cost(b);
-  if (idle < reuse_) cost += kSoonReadAgain * calls_[entry.maker].cost;
-  if (!entry.of_use) cost *= kOfNoUse;
-  return cost / (entry.size * (idle + kIdleShare * now_));
+// REQUIRES: the cost of the candidate is known.
+double EvictionLog::score(const Candidate& c) const {
+  const double idle = now_ - c.used;
+  double cost = c.cost;
+  if (idle < reuse_) cost += kSoonReadAgain * c.call_cost;
+  if (!c.of_use) cost *= kOfNoUse;
+  return cost / (c.size * (idle + kIdleShare * now_));
 }
 
 // Called before an evicted block is computed again because the program reads it.
@@ -262,24 +296,62 @@ Block EvictionLog::cheapest() noexcept {
   return kNone;
 }
 
-// Puts the blocks with the smallest scores into ready_, the smallest score last. Of many candidates it takes several blocks, so
-// that all candidates are seldom looked at.
-void EvictionLog::look_at(const std::vector<Block>& candidates, bool awaited) noexcept {
-  const std::size_t most = std::clamp<std::size_t>(candidates.size() / 64, 1, 64);
+// Fetches memory that the costs of the candidates behind number `at` of without_cost_ need. The kernels that ran since the last
+// look have taken the caches.
+void EvictionLog::fetch_ahead(std::size_t at) const noexcept {
+  const std::size_t left = without_cost_.size() - at;
+  if (left > kEntryAhead) __builtin_prefetch(&blocks_[without_cost_[at + kEntryAhead]->block]);
+  if (left <= kCallAhead) return;
+  const BlockEntry& next = blocks_[without_cost_[at + kCallAhead]->block];
+  __builtin_prefetch(&calls_[next.maker]);
+  __builtin_prefetch(next.readers.data());
+}
+
+// Whether the candidate may be one of the `most` blocks with the smallest scores, as far as the list alone shows it. The cost
+// of a block that the program holds is not scaled by kOfNoUse.
+bool EvictionLog::may_be_ready(const Candidate& c, std::size_t most) const {
+  if (ready_.size() < most) return true;
+  if (c.cost >= 0) return score(c) <= ready_.front().score;
+  Candidate least = c;
+  least.cost = c.least_cost;
+  least.of_use = c.held;
+  return score(least) <= ready_.front().score;
+}
+
+// Puts the candidate into ready_, a heap with the largest score first, if it has one of the smallest scores so far.
+void EvictionLog::make_ready(const Candidate& c, bool awaited, std::size_t most) {
   const auto before = [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score < b.score : a.block < b.block; };
-  for (Block b : candidates) {
-    const BlockEntry& entry = blocks_[b];
-    if (entry.locks > 0 || (entry.awaited > 0 && !awaited)) continue;
-    const Ready at{score(b), b, entry.used, entry.cost, entry.awaited};
-    if (ready_.size() == most) {
-      if (!before(at, ready_.front())) continue;
-      std::pop_heap(ready_.begin(), ready_.end(), before);
-      ready_.pop_back();
-    }
-    ready_.push_back(at);
-    std::push_heap(ready_.begin(), ready_.end(), before);
+  const BlockEntry& entry = blocks_[c.block];
+  if (entry.locks > 0 || (entry.awaited > 0 && !awaited)) return;
+  known_cost(c.block);  // writes the cost into the list, too
+  const Ready at{score(c), c.block, entry.used, entry.cost, entry.awaited};
+  if (ready_.size() == most) {
+    if (!before(at, ready_.front())) return;
+    std::pop_heap(ready_.begin(), ready_.end(), before);
+    ready_.pop_back();
   }
-  std::sort(ready_.begin(), ready_.end(), [&](const Ready& a, const Ready& b) { return before(b, a); });
+  ready_.push_back(at);
+  std::push_heap(ready_.begin(), ready_.end(), before);
+}
+
+// Puts the blocks with the smallest scores into ready_, the smallest score last. Of many candidates it takes several blocks, so
+// that all candidates are seldom looked at. Candidates whose costs are known come first: the others then need a cost only if
+// the least that it can be is small enough.
+void EvictionLog::look_at(const std::vector<Candidate>& candidates, bool awaited) noexcept {
+  const std::size_t most = std::clamp<std::size_t>(candidates.size() / 64, 1, 64);
+  without_cost_.clear();
+  for (const Candidate& c : candidates) {
+    if (c.cost < 0)
+      without_cost_.push_back(&c);
+    else if (may_be_ready(c, most))
+      make_ready(c, awaited, most);
+  }
+  for (std::size_t i = 0; i < without_cost_.size(); ++i) {
+    fetch_ahead(i);
+    if (may_be_ready(*without_cost_[i], most)) make_ready(*without_cost_[i], awaited, most);
+  }
+  std::sort(ready_.begin(), ready_.end(),
+            [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score > b.score : a.block > b.block; });
 }
 
 std::int64_t EvictionLog::evict_bytes(std::int64_t wanted) noexcept {
@@ -330,7 +402,7 @@ void EvictionLog::read(Block b) {
     note_early_read(blocks_[b]);
     run_again(blocks_[b].maker);
   }
-  blocks_[b].used = now_;
+  set_used_now(blocks_[b]);
 }
 
 // A call that waits for its operands. The operands in `order` before `next` are resident and locked.
@@ -381,9 +453,9 @@ void EvictionLog::run_again(Call first) {
       counts_.recomputed_cost += call.cost;
       for (Block result : wanted) {
         set_resident(result, true);
-        blocks_[result].used = now_;
+        set_used_now(blocks_[result]);
       }
-      for (Block operand : call.operands) blocks_[operand].used = now_;
+      for (Block operand : call.operands) set_used_now(blocks_[operand]);
       unlock_operands(top);
       waiting.pop_back();
     }
@@ -398,7 +470,7 @@ void EvictionLog::run_again(Call first) {
 void EvictionLog::let_go(Block b) noexcept {
   BlockEntry& entry = blocks_[b];
   entry.held = false;
-  entry.cost = -1;  // it may be of no use now
+  set_cost(entry, -1);  // it may be of no use now
   if (!entry.resident) forget_costs_around(b);
   entry.pins = 0;  // no tensor is left by which the program could read it
   update_candidate(b);
@@ -452,8 +524,9 @@ void EvictionLog::drop_unneeded(Block first) noexcept {
     unread.pop_back();
     BlockEntry& entry = blocks_[b];
     if (!entry.alive || needed(entry)) continue;
-    if (entry.resident) {
-      set_resident(b, false);
+    if (entry.resident) {  // nothing reads the block, and it will not be computed again: other calls cost the same without it
+      note_resident(b, false);
+      forget_costs_of_results(entry.maker);
       owner_.free(b);
     }
     const Call maker = std::exchange(entry.maker, kNone);

@@ -28,7 +28,8 @@
 // the costs on traces of the paper with those of published scores.
 //
 // Scores depend on the calls alone, so equal programs evict equally. To choose a block takes time linear in the blocks that can
-// go. An operation on a block takes time linear in the calls that it touches.
+// go. The part of a cost that comes from evicted calls is computed only when the block may have one of the smallest scores
+// without it. An operation on a block takes time linear in the calls that it touches.
 //
 // Not thread safe. No function recurses over the log.
 #pragma once
@@ -128,7 +129,7 @@ class EvictionLog {
     std::int32_t awaited = 0;  // calls that wait for other operands and will read it then
     std::int32_t locks = 0;
     bool held = false, resident = false, alive = false;
-    bool of_use = true;  // is_of_use(), when the cost is known; the choice of a block reads the entry to here, one cache line
+    bool of_use = true;  // is_of_use(), when the cost is known; the score of a block reads the entry to here, one cache line
     std::uint64_t mark = 0;  // the last walk over the log that met it
     std::int64_t bytes = 0;
     std::int32_t pins = 0;
@@ -144,6 +145,15 @@ class EvictionLog {
     bool alive = false;
   };
   struct Frame;
+  // A block that may go, with a copy of the numbers of its score. A look at all candidates reads these lists from the first to
+  // the last, and few of the blocks themselves, which lie far apart in memory.
+  struct Candidate {
+    double cost = -1, used = 0, size = 0;
+    double call_cost = 0;   // of the call that makes it
+    double least_cost = 0;  // the cost, which is not always known, is at least this one
+    Block block = kNone;
+    bool of_use = true, held = true;
+  };
   // Small blocks go only when no large one can: there are many of them, and they free little.
   enum Size { large, small };
   static constexpr std::int64_t kSmallBlock = 256;  // bytes
@@ -163,13 +173,21 @@ class EvictionLog {
   double share_of_call(Block b, const CallEntry& call) const;
   double known_cost(Block b);
   bool is_of_use(Block b);
-  double score(Block b);
+  double score(const Candidate& c) const;
   void forget_costs_around(Block b) noexcept;
+  void forget_costs_of_results(Call c) noexcept;
   void note_early_read(const BlockEntry& b) noexcept;
+  void note_resident(Block b, bool resident) noexcept;
   void set_resident(Block b, bool resident) noexcept;
   void free_bytes(Block b) noexcept;
   Block cheapest() noexcept;
-  void look_at(const std::vector<Block>& candidates, bool awaited) noexcept;
+  void fetch_ahead(std::size_t at) const noexcept;
+  bool may_be_ready(const Candidate& c, std::size_t most) const;
+  void make_ready(const Candidate& c, bool awaited, std::size_t most);
+  void look_at(const std::vector<Candidate>& candidates, bool awaited) noexcept;
+  void set_used_now(BlockEntry& entry) noexcept;
+  void set_cost(BlockEntry& entry, double cost) noexcept;
+  Candidate* in_list(const BlockEntry& entry) noexcept;
   void update_candidate(Block b) noexcept;
   void retire(Block b) noexcept;
   void drop_unneeded(Block first) noexcept;
@@ -189,7 +207,8 @@ class EvictionLog {
   Owner& owner_;
   std::vector<BlockEntry> blocks_;
   std::vector<CallEntry> calls_;
-  std::vector<Block> candidates_[2];  // that may go: by Size
+  std::vector<Candidate> candidates_[2];        // that may go: by Size
+  std::vector<const Candidate*> without_cost_;  // scratch of look_at()
   std::vector<Block> free_blocks_, chosen_, walk_;
   std::vector<Ready> ready_;
   std::vector<Call> free_calls_;
