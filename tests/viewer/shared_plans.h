@@ -7,6 +7,7 @@
 #include <tapedeck/capture/plan/wished_values.h>
 #include <tapedeck/engine/text/text.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,10 +27,7 @@ class SharedPlans : public PlanSource {
     for (const Wish& wish : problem.options.wishes) key += wish_text(wish) + "; ";
     key += print(*problem.graph);
     const std::shared_ptr<Known> known = find(key);
-    {
-      std::lock_guard lock(known->mutex);
-      if (!known->search) known->search = search_plans(problem, {work.effort, nullptr, {}});
-    }
+    known->search_for(problem, work);
     if (work.progress) work.progress(1);
     return std::make_unique<SharedPlans>(known);
   }
@@ -38,6 +36,26 @@ class SharedPlans : public PlanSource {
     std::mutex mutex;
     std::unique_ptr<PlanSource> search;
     std::map<std::int64_t, Plan> plans;  // by budget
+
+    // Makes the search if no test has made it. A window that closes meanwhile cancels the search, and the next window makes it.
+    // The flag of the window ends with the window and the search does not, so the search has a flag of its own.
+    void search_for(const PlanProblem& problem, const SourceWork& work) {
+      std::lock_guard lock(mutex);
+      if (search) return;
+      cancel = false;
+      asking = work.cancel;
+      const auto stop_asking = [](std::atomic<const std::atomic<bool>*>* flag) { *flag = nullptr; };
+      const std::unique_ptr<std::atomic<const std::atomic<bool>*>, decltype(stop_asking)> until_here(&asking, stop_asking);
+      search = search_plans(problem, {work.effort, &cancel, [this](double) { hear(); }});
+    }
+
+   private:
+    void hear() {
+      const std::atomic<bool>* window = asking;
+      if (window != nullptr && *window) cancel = true;
+    }
+    std::atomic<bool> cancel{false};
+    std::atomic<const std::atomic<bool>*> asking{nullptr};  // the flag of the window that waits for the search
   };
   explicit SharedPlans(std::shared_ptr<Known> known) : known_(std::move(known)) {}
 

@@ -96,11 +96,12 @@ inline void type(QWidget& widget, const std::string& text) {
 class Window : public ::testing::Test {
  protected:
   explicit Window(bool prepares = false) : window({Renderer::soft, "software", false, prepares}) {}
+  // The window is shown once it has its plan: a window without one would be laid out and painted for nothing.
   void SetUp() override {
     window.resize(1280, 720);
-    activate();
     window.open(folder.write("step.graph", training_graph(16)));
     window.wait_for_plan();
+    activate();
     settle_all();
   }
   void activate() {  // only the active window has shortcuts

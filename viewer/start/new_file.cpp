@@ -13,10 +13,12 @@ namespace tapedeck::viewer {
 
 namespace {
 
-// The bytes that a step takes when nothing is recomputed. Its types alone tell them.
+// The bytes that a step takes when nothing is recomputed. Its types alone tell them. Nobody asks for its floor, so none is
+// searched.
 std::int64_t bytes_of(const Graph& graph) {
   PlanOptions options;
   options.strategy = Strategy::none;
+  options.find_floor = false;
   return make_plan(graph, options).peak_bytes;
 }
 

@@ -2,6 +2,9 @@
 # tapedeck plan --explain peak|memory, --picture and --csv: the memory of a plan in words, as a picture and as a table.
 . "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 rm -f ./*.tape ./*.graph ./*.svg ./*.png ./*.csv
+# A sanitizer makes planning several times as slow, and gets smaller steps: most of the time of this test goes into plans of the U-Net.
+small="unet --batch 1 --image 32 --width 4" explained="cnn unet"
+sanitized && small="lenet --batch 1" explained="cnn"
 
 cat > hand.graph <<'G'
 graph hand(%x: u8[200]) {
@@ -46,7 +49,8 @@ expect 0 plan hand.graph --explain memory --json; quiet
 for key in memory roles reasons sharing order unshared_bytes rules; do answered "\"$key\""; done
 
 # A picture without the viewer, a table that says the same as the plan.
-expect 0 record unet --batch 1 --image 32 --width 4 -o u.tape
+# shellcheck disable=SC2086
+expect 0 record $small -o u.tape
 expect 0 plan u.tape --picture u.svg --csv u.csv --json; quiet
 arena=$(number arena_bytes)
 head -c 4 u.svg | grep -qF '<svg' || fail "u.svg is no SVG"
@@ -93,7 +97,7 @@ expect 0 plan hand.graph --explain; answered "nothing is recomputed"
 expect 0 plan --help; answered "--explain [TOPIC|VALUE]"
 
 # No line of an explanation is wider than a wide terminal, even where a workspace is named after its node.
-for model in cnn unet; do
+for model in $explained; do
   expect 0 record $model --abstract -o wide.tape; expect 0 plan wide.tape --explain peak
   awk -v columns=150 'length > columns { exit 1 }' out || fail "$model: $(awk 'length > 150' out | head -3)"
 done

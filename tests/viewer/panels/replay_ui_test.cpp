@@ -44,10 +44,10 @@ class ReplayWindow : public ::testing::Test {
     save_tape(path, cnn_file());
     window.replays().set_effort(kQuick);
     window.resize(1280, 720);
-    window.show();
-    activate();
     window.open(path);
     window.wait_for_plan();
+    window.show();
+    activate();
     ASSERT_TRUE(plan().feasible);
     ASSERT_GT(plan().recomputed_nodes, 0);
   }

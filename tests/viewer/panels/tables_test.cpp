@@ -38,9 +38,9 @@ class TablesInTheWindow : public ::testing::Test {
  protected:
   void SetUp() override {
     window.resize(1280, 720);
-    window.show();
     window.open(folder.write("step.graph", training_graph(layers())), {-1, 60});
     window.wait_for_plan();
+    window.show();
     QCoreApplication::processEvents();
   }
   virtual int layers() const { return 10; }
