@@ -38,6 +38,11 @@ tapedeck_cxx_options(-Wall -Wextra -ffp-contract=off -fmacro-prefix-map=${PROJEC
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   tapedeck_cxx_options(-Wno-restrict)
 endif()
+# g++ first collects garbage when its heap has grown by 128 MB, which a precompiled header nearly takes. A later beginning costs up to a sixth more
+# memory, and saves 4 to 10 % of the time.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  tapedeck_cxx_options(--param=ggc-min-heapsize=400000)
+endif()
 if(TAPEDECK_WERROR)
   tapedeck_cxx_options(-Werror)
 endif()
