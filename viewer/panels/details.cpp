@@ -233,7 +233,7 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
   connect(&more_, &QTimer::timeout, this, guarded(this, [this] { add_lines(); }));
   // More of the list is written once the end of the text is nearly in view.
   const auto read_on = [this] {
-    if (listed_ < alive_.size() && end_is_near(*verticalScrollBar())) more_.start(0);
+    if (listed_ < listed_rects().size() && end_is_near(*verticalScrollBar())) more_.start(0);
   };
   connect(verticalScrollBar(), &QScrollBar::valueChanged, this, guarded(this, read_on));
   connect(verticalScrollBar(), &QScrollBar::rangeChanged, this, guarded(this, read_on));
@@ -258,7 +258,7 @@ void DetailsPanel::closed() {
   task_.cancel();
   help_ = {};
   asked_model_ = 0;
-  alive_.clear();
+  lists_alive_ = false;
   clear();
 }
 
@@ -306,7 +306,7 @@ void DetailsPanel::finish() {
   if (!shows_peak()) return;
   task_.wait();
   arrived();
-  while (listed_ < alive_.size()) add_lines();
+  while (listed_ < listed_rects().size()) add_lines();
 }
 
 bool DetailsPanel::settled() const { return !shows_peak() || help_.model == session_.model()->serial(); }
@@ -330,13 +330,21 @@ std::string DetailsPanel::help_html() const {
   return html + "<h4>The lower bound</h4><ul>" + bounds_html(model, e) + "</ul>";
 }
 
+// A large plan has so much alive at its peak that a copy of the list would block the window.
+std::span<const PlanRect> DetailsPanel::listed_rects() const {
+  const PlanModel* model = session_.model();
+  if (!lists_alive_ || model == nullptr || model->serial() != shown_model_) return {};
+  return model->alive_at_peak();
+}
+
 void DetailsPanel::add_lines() {
-  const std::size_t end = std::min(alive_.size(), listed_ + kLinesAtOnce);
-  if (listed_ < end && session_.model() != nullptr) {
+  const std::span<const PlanRect> all = listed_rects();
+  const std::size_t end = std::min(all.size(), listed_ + kLinesAtOnce);
+  if (listed_ < end) {
     QTextCursor at(document());
     at.movePosition(QTextCursor::End);
     at.insertBlock();
-    at.insertHtml(QString::fromStdString(alive_lines(*session_.model(), std::span(alive_).subspan(listed_, end - listed_))));
+    at.insertHtml(QString::fromStdString(alive_lines(*session_.model(), all.subspan(listed_, end - listed_))));
   }
   listed_ = end;
 }
@@ -346,7 +354,7 @@ void DetailsPanel::fill() {
   const Selection& now = session_.selection();
   if (model == nullptr) {
     shown_model_ = 0;
-    alive_.clear();
+    lists_alive_ = false;
     return clear();
   }
   ask_for_help();
@@ -358,15 +366,14 @@ void DetailsPanel::fill() {
   std::string html;
   if (now.value != kNone) html += value_html(*model, now.value);
   if (now.node != kNone) html += node_html(session_, now.node);
-  alive_.clear();
   listed_ = kLinesAtOnce;
   const bool is_plan = html.empty();
   if (is_plan) html = plan_html(session_);
-  if (model->peak_node() != kNone && (is_plan || now.node == model->peak_node())) alive_ = model->alive_at_peak();
+  lists_alive_ = model->peak_node() != kNone && (is_plan || now.node == model->peak_node());
   if (!is_plan && shows_peak()) html += help_html();
-  if (!alive_.empty()) html += alive_html(*model, model->peak_node(), alive_);
+  if (const auto all = listed_rects(); !all.empty()) html += alive_html(*model, model->peak_node(), all);
   setHtml(QString::fromStdString(html));
-  if (listed_ >= alive_.size() || !end_is_near(*verticalScrollBar())) more_.stop();
+  if (listed_ >= listed_rects().size() || !end_is_near(*verticalScrollBar())) more_.stop();
 }
 
 }  // namespace tapedeck::viewer

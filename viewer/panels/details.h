@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
+#include <span>
 
 namespace tapedeck::viewer {
 
@@ -37,17 +37,19 @@ class DetailsPanel : public QTextBrowser, public Observer {
  private:
   void fill();
   void add_lines();
-  bool shows_peak() const;  // the node of the peak is selected, and the plan is final
-  void ask_for_help();      // in the background
-  void arrived();           // takes what the background has handed over
+  std::span<const PlanRect> listed_rects() const;  // what the text lists; empty once another plan is shown
+  bool shows_peak() const;                         // the node of the peak is selected, and the plan is final
+  void ask_for_help();                             // in the background
+  void arrived();                                  // takes what the background has handed over
   std::string help_html() const;
 
   Session& session_;
   std::uint64_t shown_model_ = 0;  // hovering does not change this panel
   std::uint64_t shown_measured_ = 0;
   Selection shown_;
-  // The rectangles that are alive at the peak. A long list is written in parts, so that the window does not wait for all of it.
-  std::vector<PlanRect> alive_;
+  // Whether the text lists the rectangles that are alive at the peak, and how many it lists so far. A long list is written in
+  // parts, so that the window does not wait for all of it.
+  bool lists_alive_ = false;
   std::size_t listed_ = 0;
   QTimer more_;
   PeakHelp help_;
