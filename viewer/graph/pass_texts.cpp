@@ -51,9 +51,9 @@ std::string won_nodes(const PassRecord& record) {
   return signed_text(change, grouped(change < 0 ? -change : change));
 }
 
-std::string won_bytes(const PassRecord& record) {
+std::string won_bytes(const PassRecord& record, const ByteUnit& unit) {
   const std::int64_t change = record.bytes_after - record.bytes_before;
-  return signed_text(change, human_bytes(change < 0 ? -change : change));
+  return signed_text(change, unit.readable_text(change < 0 ? -change : change));
 }
 
 std::string change_text(const StepText& step) {

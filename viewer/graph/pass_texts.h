@@ -6,6 +6,7 @@
 #include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/viewer/graph/graph_text.h>
 #include <tapedeck/viewer/graph/text_diff.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <atomic>
 #include <memory>
@@ -30,9 +31,9 @@ std::shared_ptr<const StepTexts> pass_texts(const Graph& captured, const PlanOpt
 // The same steps and the last one, to the graph of the plan. `passes`: of the graph that was planned.
 std::shared_ptr<const StepTexts> with_plan(const StepTexts& passes, const Plan& plan);
 
-// The gain of a step as text: "-12", "+3", "" for nothing; bytes "-3.20 MiB".
+// The gain of a step as text: "-12", "+3", "" for nothing; bytes "-3.20 MiB", in one unit for all steps.
 std::string won_nodes(const PassRecord& record);
-std::string won_bytes(const PassRecord& record);
+std::string won_bytes(const PassRecord& record, const ByteUnit& unit);
 // "12 lines removed (-), 3 changed (~)": for people, with the signs that changed lines have.
 std::string change_text(const StepText& step);
 // The steps as CSV: step, nodes and live bytes before and after, lines removed, added, changed and moved.

@@ -76,7 +76,7 @@ LookedAt look_at(ValueId v, const Inspected& seen) {
   return looked;
 }
 
-std::vector<std::string> sentences_of(const LookedAt& seen) {
+std::vector<std::string> sentences_of(const LookedAt& seen, const ByteUnit& unit) {
   if (!seen.error.empty()) return {seen.error};
   const TensorStatistics& s = seen.statistics;
   std::vector<std::string> lines;
@@ -84,7 +84,7 @@ std::vector<std::string> sentences_of(const LookedAt& seen) {
     lines.push_back("its bytes are there, and were copied");
   else
     lines.push_back(fmt::format("its bytes are gone: {} node{} computed it again beside the step, in {}", seen.nodes_again,
-                                seen.nodes_again == 1 ? "" : "s", human_bytes(seen.extra_bytes)));
+                                seen.nodes_again == 1 ? "" : "s", unit.readable_text(seen.extra_bytes)));
   if (s.elements > s.not_finite())
     lines.push_back(
         fmt::format("min {:.6g}, max {:.6g}, mean {:.6g}, standard deviation {:.6g}", s.min, s.max, s.mean, s.deviation));

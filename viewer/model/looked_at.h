@@ -4,6 +4,7 @@
 #include <tapedeck/capture/replay/tensor_statistics.h>
 #include <tapedeck/capture/replay/time_travel.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/viewer/words/format.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,6 @@ struct LookedAt {
 LookedAt look_at(ValueId v, const Inspected& seen);
 
 // Sentences about a value that was looked at, one for each line: how it came, its range, what of it is zero or not finite.
-std::vector<std::string> sentences_of(const LookedAt& seen);
+std::vector<std::string> sentences_of(const LookedAt& seen, const ByteUnit& unit);
 
 }  // namespace tapedeck::viewer

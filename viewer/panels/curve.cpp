@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/model/measured_csv.h>
 #include <tapedeck/viewer/panels/measured.h>
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/same_step.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
@@ -151,7 +152,7 @@ void CurvePanel::draw(float width, float height) {
   const NodeId n = std::clamp(static_cast<NodeId>(plot_.node_at(mouse.x)), 0, model.nodes() - 1);
   session_.hover(kNone);
   if (!navigation_.dragging && on_peak_marker())
-    explained_tooltip("most live: " + exact_bytes(model.curve()[model.peak_node()]), explain_term("most live"),
+    explained_tooltip("most live: " + unit_of(plan).exact_text(model.curve()[model.peak_node()]), explain_term("most live"),
                       "Click to see all that is alive there, and what would lower it");
   else if (!navigation_.dragging)
     node_tooltip(model, session_.colours(), n);

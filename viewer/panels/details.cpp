@@ -88,7 +88,7 @@ std::string value_html(const PlanModel& model, ValueId v) {
   const Plan& plan = model.plan();
   const ValueFacts facts = explain_value(model, v);
   std::string html = "<h3>" + escaped_html(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
-  html += details_row("type", escaped_html(facts.type)) + details_row("bytes", exact_bytes(facts.bytes)) +
+  html += details_row("type", escaped_html(facts.type)) + details_row("bytes", unit_of(plan).exact_text(facts.bytes)) +
           details_row("role", swatch(facts.role));
   html += details_row("place", escaped_html(facts.place)) + details_row("lifetime", facts.lifetime) +
           details_row("reason", escaped_html(facts.reason));
@@ -112,8 +112,8 @@ std::string measured_rows(const Session& session) {
   const MeasuredRun* run = session.measurements().of_plan(*session.model());
   if (run == nullptr) return "";
   const Plan& plan = session.model()->plan();
-  const auto bytes = [](std::int64_t measured, std::int64_t planned) {
-    return exact_bytes(measured) + ", " + deviation_text(static_cast<double>(measured), static_cast<double>(planned));
+  const auto bytes = [unit = unit_of(plan)](std::int64_t measured, std::int64_t planned) {
+    return unit.exact_text(measured) + ", " + deviation_text(static_cast<double>(measured), static_cast<double>(planned));
   };
   const std::string step = human_us(run->step.median_us) + " (" + human_us(run->step.least_us) + " to " +
                            human_us(run->step.most_us) + "), " + grouped(run->step.runs) + " runs, " + grouped(run->threads) +
@@ -145,7 +145,8 @@ std::string node_html(const Session& session, NodeId n) {
   if (origin.region != kNone) html += details_row("region", std::to_string(origin.region));
   if (!origin.site.empty()) html += details_row("call site", escaped_html(origin.site.str()));
   const Scratch scratch = static_cast<std::size_t>(n) < plan.workspace.size() ? plan.workspace[n] : Scratch{};
-  if (scratch.bytes > 0) html += details_row("workspace", exact_bytes(scratch.bytes) + ", offset " + grouped(scratch.offset));
+  if (scratch.bytes > 0)
+    html += details_row("workspace", unit_of(plan).exact_text(scratch.bytes) + ", offset " + grouped(scratch.offset));
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
     if (std::binary_search(plan.segments[s].nodes.begin(), plan.segments[s].nodes.end(), n))
       html += details_row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
@@ -162,12 +163,13 @@ std::string advice_html(const PlanModel& model, const PeakTenant& tenant) {
 
 // Nodes that reach the lower bound by themselves, and why the peak is higher than that.
 std::string bounds_html(const PlanModel& model, const PeakExplanation& e) {
+  const ByteUnit unit = unit_of(model.plan());
   std::string html;
   for (const BindingNode& b : e.binding)
     if (b.binds)
-      html += "<li>" + node_link(model.graph(), b.node) + " alone needs " + exact_bytes(b.own_bytes) +
+      html += "<li>" + node_link(model.graph(), b.node) + " alone needs " + unit.exact_text(b.own_bytes) +
               ": no order and no recomputation of other nodes gets below</li>";
-  return html + "<li>peak " + exact_bytes(e.peak_bytes) + " = lower bound + " + exact_bytes(e.gap_bytes) +
+  return html + "<li>peak " + unit.exact_text(e.peak_bytes) + " = lower bound + " + unit.exact_text(e.gap_bytes) +
          " by placement: " + escaped_html(grouped_numbers(e.gap_reason)) + "</li>";
 }
 
@@ -187,18 +189,20 @@ std::string alive_html(const PlanModel& model, NodeId n, std::span<const PlanRec
   for (const PlanRect& rect : alive) total += rect.bytes;
   return "<h4><span title='" + escaped_html(explain_term("alive")) + "'>Alive at the peak</span>, " +
          node_link(model.graph(), n) + "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " +
-         exact_bytes(total) + "</b><br>" + alive_lines(model, alive.first(std::min(alive.size(), kLinesAtOnce))) + "</p>";
+         unit_of(model.plan()).exact_text(total) + "</b><br>" +
+         alive_lines(model, alive.first(std::min(alive.size(), kLinesAtOnce))) + "</p>";
 }
 
 std::string plan_html(const Session& session) {
   const Plan& plan = session.model()->plan();
+  const auto bytes = [unit = unit_of(plan)](std::int64_t count) { return unit.exact_text(count); };
   std::string html = "<h3>" + escaped_html(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
-  html += details_row("peak", exact_bytes(plan.peak_bytes)) + details_row("external", exact_bytes(plan.external_bytes)) +
-          details_row("arena", exact_bytes(plan.arena_bytes));
-  html += details_row("lower bound", exact_bytes(plan.lower_bound_bytes)) +
-          details_row("floor", plan.floor_bytes > 0 ? exact_bytes(plan.floor_bytes) : "not known yet");
-  html += details_row("keep-all peak", exact_bytes(plan.keep_all_peak_bytes));
-  html += details_row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
+  html += details_row("peak", bytes(plan.peak_bytes)) + details_row("external", bytes(plan.external_bytes)) +
+          details_row("arena", bytes(plan.arena_bytes));
+  html += details_row("lower bound", bytes(plan.lower_bound_bytes)) +
+          details_row("floor", plan.floor_bytes > 0 ? bytes(plan.floor_bytes) : "not known yet");
+  html += details_row("keep-all peak", bytes(plan.keep_all_peak_bytes));
+  html += details_row("budget", plan.budget_bytes < 0 ? "none" : bytes(plan.budget_bytes));
   html += details_row("strategy", escaped_html(plan.strategy)) + details_row("passes", level_name(plan.level)) +
           details_row("nodes", grouped(plan.nodes)) + details_row("recomputed", grouped(plan.recomputed_nodes));
   html += details_row("cost", human_us(plan.cost_us) + " by the cost model, " + percent(plan.recompute_cost_ratio()) +

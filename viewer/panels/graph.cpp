@@ -2,6 +2,7 @@
 #include <tapedeck/viewer/panels/graph.h>
 
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/release_later.h>
 #include <tapedeck/viewer/words/format.h>
 
@@ -388,7 +389,7 @@ void GraphPanel::tell_about(const GraphPicture::Hit& hit) const {
     std::string sentence = "From " + scene_->name_of(edge.from) + " to " + scene_->name_of(edge.to) + ", ";
     sentence += edge.values == 1 ? name + ": " + to_string(graph.values[at(edge.value)].type) + "."
                                  : count_of(edge.values, "value") + "; the largest is " + name + ".";
-    return explained_tooltip(human_bytes(edge.bytes), sentence, "Click to select " + name);
+    return explained_tooltip(unit_of(scene_->model->plan()).exact_text(edge.bytes), sentence, "Click to select " + name);
   }
   if (hit.box == kNone) return;
   const GraphBox& box = scene_->layout.boxes[at(hit.box)];
@@ -403,7 +404,7 @@ void GraphPanel::tell_about(const GraphPicture::Hit& hit) const {
   std::string sentence = std::string(lane_name(box.lane)) + ": " + count_of(sums.nodes, "node");
   if (sums.nodes > 0 && sums.last - sums.first + 1 == sums.nodes && sums.nodes > 1)
     sentence += ", " + grouped(sums.first) + " to " + grouped(sums.last);
-  sentence += ". Their results take " + human_bytes(sums.bytes) + ", not all of them at once.";
+  sentence += ". Their results take " + unit_of(scene_->model->plan()).exact_text(sums.bytes) + ", not all of them at once.";
   if (scene_->tree->total_us() > 0)
     sentence += " They run for " + human_us(sums.us) + ", " + percent(sums.us / scene_->tree->total_us()) + " of the step.";
   if (module.is_group && box.input == kNone) sentence += " The group joins neighbours of a large module.";

@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/graph/graph_edges.h>
 #include <tapedeck/viewer/panels/graph_routes.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/index.h>
 
@@ -28,8 +29,10 @@ Colour lane_colour(Lane lane) {
   return phase_colour(kPhases[static_cast<int>(lane)]);
 }
 
-std::string numbers_of(const ModuleTree& tree, const LaneSums& sums) {
-  std::string text = grouped(sums.nodes) + (sums.nodes == 1 ? " node" : " nodes"), bytes = human_bytes(sums.bytes);
+std::string numbers_of(const GraphScene& scene, const LaneSums& sums) {
+  const ModuleTree& tree = *scene.tree;
+  std::string text = grouped(sums.nodes) + (sums.nodes == 1 ? " node" : " nodes"),
+              bytes = unit_of(scene.model->plan()).readable_text(sums.bytes);
   if (const std::size_t zeros = bytes.find(".00 "); zeros != std::string::npos) bytes.erase(zeros, 3);
   if (sums.bytes > 0) text += " · " + bytes;
   if (tree.total_us() > 0 && sums.us > 0) text += " · " + percent(sums.us / tree.total_us());
@@ -168,7 +171,7 @@ void GraphPicture::draw_title(const GraphScene& scene, const Shown& shown) const
   draw_text_cut(TextSize::body, x + 23, middle - 8, width - 28, colours::kText, module.label);
   if (name + 40 < width)
     draw_text_cut(TextSize::small, x + 33 + name, middle - 6, width - name - 38, colours::kFaint,
-                  numbers_of(*scene.tree, module.sums[static_cast<std::size_t>(box.lane)]));
+                  numbers_of(scene, module.sums[static_cast<std::size_t>(box.lane)]));
 }
 
 void GraphPicture::draw_module(const GraphScene& scene, const Shown& shown) const {
@@ -194,7 +197,7 @@ void GraphPicture::draw_module(const GraphScene& scene, const Shown& shown) cons
   }
   draw_text_cut(two_lines ? TextSize::body : TextSize::small, left, y, width, text, module.label);
   if (!two_lines) return;
-  const std::string numbers = numbers_of(*scene.tree, sums);
+  const std::string numbers = numbers_of(scene, sums);
   const float under = std::min(text_width(TextSize::small, numbers), r.width() - 12);
   if (box.lane == Lane::recomputed)
     shapes()->AddRectFilled(ImVec2(r.x0 + 5, y + 17), ImVec2(r.x0 + 9 + under, y + 30), to_imgui(ground));

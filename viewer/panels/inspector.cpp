@@ -7,6 +7,7 @@
 
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/colours.h>
 #include <tapedeck/viewer/words/format.h>
 
@@ -205,7 +206,8 @@ std::string InspectorPanel::place_text() const {
     text += fmt::format(" Stopped at a NaN: element {} of %{}.", grouped(at_.stop.element),
                         model.graph().value_name(at_.stop.value));
   if (at_.stop.reason == StopReason::pause) text += " Paused.";
-  if (at_.kept > 0) text += fmt::format(" {} of the state before the step are kept.", human_bytes(at_.kept));
+  if (at_.kept > 0)
+    text += fmt::format(" {} of the state before the step are kept.", unit_of(model.plan()).readable_text(at_.kept));
   if (at_.stand_ins > 0)
     text +=
         fmt::format(" The file lacks {} value{}, for which there are stand-ins.", at_.stand_ins, at_.stand_ins == 1 ? "" : "s");
@@ -226,7 +228,8 @@ void InspectorPanel::show_value() {
   const ValueFacts facts = explain_value(*step_.model(), seen.value);
   std::string html = "<b>" + escaped_html(facts.name) + "</b> <span style='color:" + html_colour(colours::kFaint) + "'>" +
                      escaped_html(facts.type + ", " + facts.op) + "</span>";
-  for (const std::string& sentence : sentences_of(seen)) html += "<br>" + escaped_html(grouped_numbers(sentence));
+  for (const std::string& sentence : sentences_of(seen, unit_of(step_.model()->plan())))
+    html += "<br>" + escaped_html(grouped_numbers(sentence));
   if (seen.error.empty()) html += "<pre>" + escaped_html(seen.numbers) + "</pre>";
   card_->setHtml(QString::fromStdString(html));
   picture_->show_value(seen);

@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
 #include <tapedeck/viewer/words/ticks.h>
@@ -379,8 +380,8 @@ bool BudgetHandle::update(const Plot& plot, Session& session) {
     if (wanted != session.asked_budget()) session.ask_budget(wanted);
   } else {
     const bool is_budget = session.asked_budget() >= 0;
-    explained_tooltip((is_budget ? "budget " : "peak ") + exact_bytes(bytes), explain_term(is_budget ? "budget" : "peak"),
-                      "Drag to change the budget");
+    explained_tooltip((is_budget ? "budget " : "peak ") + unit_of(plan).exact_text(bytes),
+                      explain_term(is_budget ? "budget" : "peak"), "Drag to change the budget");
   }
   return true;
 }
@@ -414,7 +415,7 @@ void value_tooltip(const PlanModel& model, ValueId v) {
   ImGui::TextUnformatted(facts.name.c_str());
   ImGui::PopFont();
   ImGui::TextUnformatted((facts.op + "  " + facts.type).c_str());
-  ImGui::TextUnformatted(exact_bytes(facts.bytes).c_str());
+  ImGui::TextUnformatted(unit_of(model.plan()).exact_text(facts.bytes).c_str());
   ImGui::TextDisabled("%s, %s", role_class_name(facts.role), facts.lifetime.c_str());
   ImGui::TextDisabled("%s", facts.place.c_str());
   if (!facts.module.empty()) ImGui::TextDisabled("module %s", facts.module.c_str());
@@ -429,12 +430,12 @@ void rect_tooltip(const PlanModel& model, const LodRect& rect) {
   const PlanRect& shown = model.rects()[static_cast<std::size_t>(rect.rect)];
   if (rect.count > 1)
     ImGui::SetTooltip("%d values that are drawn as one, %s. Zoom in to see them apart.", rect.count,
-                      exact_bytes(rect.bytes).c_str());
+                      unit_of(model.plan()).exact_text(rect.bytes).c_str());
   else if (shown.value != kNone)
     value_tooltip(model, shown.value);
   else
     ImGui::SetTooltip("The workspace of %s, %s. It is held only while the node runs.",
-                      node_title(model.graph(), shown.node).c_str(), exact_bytes(shown.bytes).c_str());
+                      node_title(model.graph(), shown.node).c_str(), unit_of(model.plan()).exact_text(shown.bytes).c_str());
 }
 
 void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) {
@@ -443,7 +444,7 @@ void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) 
   ImGui::TextUnformatted(node_title(model.graph(), n).c_str());
   ImGui::PopFont();
   const ByteUnit unit = unit_of(model.plan());
-  ImGui::Text("%s live", exact_bytes(model.curve()[n]).c_str());
+  ImGui::Text("%s live", unit.exact_text(model.curve()[n]).c_str());
   if (model.is_complete()) ImGui::TextUnformatted(node_time_text(model, n).c_str());
   for (const PlanLayer& layer : colours.layers()) {
     const std::int64_t bytes = (*layer.curve)[static_cast<std::size_t>(n)];

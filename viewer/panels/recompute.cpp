@@ -8,6 +8,7 @@
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/model/wish_history.h>
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/release_later.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/planning/default_source.h>
@@ -274,7 +275,7 @@ void RecomputePanel::fill_card() {
   const Plan& plan = session_.model()->plan();
   std::string html = "<h3>%" + escaped_html(e->name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += line("choice", value_choice_name(e->choice)) + line("made", runs_text(*e)) + line("read", chain_text(plan, *e));
-  html += line("bytes", exact_bytes(e->bytes)) + line("one run", human_us(e->us));
+  html += line("bytes", unit_of(plan).exact_text(e->bytes)) + line("one run", human_us(e->us));
   if (e->runs.size() > 1) html += line("made again", human_us(e->again_us()));
   html += line("why", e->rule);
   const bool is_its = prices_.name == e->name && prices_.model == session_.model()->serial();

@@ -5,6 +5,7 @@
 
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
 
@@ -52,11 +53,11 @@ bool is_digits(const std::string& word) {
 }
 
 // The sentence of a step in the tooltip of its row.
-std::string step_tooltip(const StepText& step) {
+std::string step_tooltip(const StepText& step, const ByteUnit& unit) {
   std::string text = step.record.name + ": " + step.doc + ".\n" + change_text(step);
-  if (!step.before) return text + ", at most " + human_bytes(step.record.bytes_after) + " alive at once";
+  if (!step.before) return text + ", at most " + unit.readable_text(step.record.bytes_after) + " alive at once";
   return text + "\n" + grouped(step.record.nodes_before) + " -> " + grouped(step.record.nodes_after) + " nodes, " +
-         human_bytes(step.record.bytes_before) + " -> " + human_bytes(step.record.bytes_after) + " alive at once";
+         unit.readable_text(step.record.bytes_before) + " -> " + unit.readable_text(step.record.bytes_after) + " alive at once";
 }
 
 }  // namespace
@@ -235,16 +236,17 @@ void TextPanel::choose_step(int step) {
 
 void TextPanel::fill_steps() {
   const int before = chosen_by_hand_ ? step() : -1;
+  const ByteUnit unit = session_.model() != nullptr ? unit_of(session_.model()->plan()) : ByteUnit();
   steps_->blockSignals(true);
   steps_->clear();
   for (const StepText& step : *texts_) {
     const bool first = !step.before;
     auto* item =
         new QTreeWidgetItem({qt(step.record.name), qt(first ? grouped(step.record.nodes_after) : won_nodes(step.record)),
-                             qt(first ? human_bytes(step.record.bytes_after) : won_bytes(step.record))});
+                             qt(first ? unit.readable_text(step.record.bytes_after) : won_bytes(step.record, unit))});
     for (const int column : {1, 2}) item->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     for (const int column : {0, 1, 2}) {
-      item->setToolTip(column, tooltip_of(step_tooltip(step)));
+      item->setToolTip(column, tooltip_of(step_tooltip(step, unit)));
       if (!first && !step.diff) item->setForeground(column, qt(colours::kFaint));
     }
     steps_->addTopLevelItem(item);
@@ -325,8 +327,8 @@ QString TextPanel::explanation(const CodeView::Place& place) const {
   const ValueId v = value_of(place);
   if (v == kNone) return QString();
   const ValueFacts facts = explain_value(*session_.model(), v);
-  return tooltip_of(facts.name + ": " + facts.type + ", " + exact_bytes(facts.bytes) + ", " + role_class_name(facts.role) +
-                    "\n" + facts.reason + "\n" + facts.decision);
+  return tooltip_of(facts.name + ": " + facts.type + ", " + unit_of(session_.model()->plan()).exact_text(facts.bytes) + ", " +
+                    role_class_name(facts.role) + "\n" + facts.reason + "\n" + facts.decision);
 }
 
 // ---- looking for text and changes ----

@@ -121,6 +121,11 @@ std::string ByteUnit::readable_text(std::int64_t count) const {
   return shows_no_digit ? human_bytes(count) : text(count);
 }
 
+std::string ByteUnit::exact_text(std::int64_t count) const {
+  const std::string exact = grouped(count) + (count == 1 ? " byte" : " bytes"), text = readable_text(count);
+  return count == 0 || text.ends_with(" B") ? exact : text + " (" + exact + ")";
+}
+
 std::string percent(double ratio) { return printf_number("%.1f %%", ratio * 100); }
 
 std::string csv_field(const std::string& text) {

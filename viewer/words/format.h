@@ -25,6 +25,8 @@ struct ByteUnit {
   std::string text(std::int64_t bytes) const;  // "12.30 MiB"; "0.613 GiB"; whole bytes if the unit is B
   // The same, but a count of which the unit shows no digit is in bytes, KiB or MiB: "256 B".
   std::string readable_text(std::int64_t bytes) const;
+  // The same, and the exact count: "12.30 MiB (12,897,484 bytes)"; "256 bytes" of which the unit shows no digit.
+  std::string exact_text(std::int64_t bytes) const;
 };
 
 std::string percent(double ratio);  // 0.634 -> "63.4 %"

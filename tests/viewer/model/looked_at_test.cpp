@@ -81,8 +81,8 @@ TEST(LookedAt, SaysWhatIsZeroAndNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const LookedAt seen = look_at(7, {from_vector(std::vector<float>{0, 0, nan, 2}, {4}), 3, 2048});
   EXPECT_EQ(seen.value, 7);
-  const std::vector<std::string> lines = sentences_of(seen);
-  EXPECT_EQ(lines, (std::vector<std::string>{"its bytes are gone: 3 nodes computed it again beside the step, in 2.00 KiB",
+  const std::vector<std::string> lines = sentences_of(seen, ByteUnit::of(std::int64_t{1} << 20));
+  EXPECT_EQ(lines, (std::vector<std::string>{"its bytes are gone: 3 nodes computed it again beside the step, in 0.002 MiB",
                                              "min 0, max 2, mean 0.666667, standard deviation 0.942809",
                                              "1 of 4 elements is NaN", "2 of 4 elements are zero"}));
 }

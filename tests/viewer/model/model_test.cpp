@@ -269,6 +269,12 @@ TEST(Format, OneUnitForAllBytesOfAPicture) {
   EXPECT_EQ(ByteUnit::of(200 << 10).text(1536), "1.50 KiB");
   EXPECT_EQ(ByteUnit::of(1023).text(17), "17 B");
   EXPECT_EQ(ByteUnit::of(0).text(0), "0 B");
+  EXPECT_EQ(gib.exact_text(std::int64_t{627} << 20), "0.612 GiB (657,457,152 bytes)");
+  EXPECT_EQ(gib.exact_text(256), "256 bytes");
+  EXPECT_EQ(gib.exact_text(2048), "2.00 KiB (2,048 bytes)");
+  EXPECT_EQ(gib.exact_text(1), "1 byte");
+  EXPECT_EQ(gib.exact_text(0), "0 bytes");
+  EXPECT_EQ(ByteUnit::of(0).exact_text(17), "17 bytes");
 }
 
 TEST(Ticks, RoundNumbersInsideTheRange) {

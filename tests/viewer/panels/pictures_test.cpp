@@ -8,6 +8,7 @@
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/command_palette.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/settings.h>
 #include <tapedeck/viewer/words/format.h>
@@ -218,7 +219,7 @@ TEST_F(Pictures, AClickOnThePeakSaysWhatWouldLowerItWithTheNumbersOfTheTool) {
     EXPECT_TRUE(text.contains(QString::fromStdString(grouped_numbers(t.advice)))) << t.advice;
   }
   EXPECT_EQ(total, model.curve()[static_cast<std::size_t>(model.peak_node())]);
-  EXPECT_TRUE(text.contains(QString::fromStdString(exact_bytes(total))));
+  EXPECT_TRUE(text.contains(QString::fromStdString(unit_of(model.plan()).exact_text(total))));
 #ifdef TAPEDECK_TOOL
   std::vector<std::string> words = tool_words(*session().document(), session().wishes(), model.plan().budget_bytes);
   for (const char* word : {"--explain", "peak", "--json"}) words.push_back(word);
