@@ -2,6 +2,7 @@
 
 #include <tapedeck/viewer/canvas.h>
 #include <tapedeck/viewer/drawing/picture_vectors.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/drawing/vector_painter.h>
 #include <tapedeck/viewer/widget_vectors.h>
 
@@ -11,6 +12,7 @@
 #include <QtGui/QPageSize>
 #include <QtGui/QPainter>
 #include <QtGui/QPdfWriter>
+#include <QtWidgets/QDialog>
 
 namespace tapedeck::viewer {
 
@@ -71,7 +73,51 @@ QImage pixels(QWidget& widget, int width, int height) {
   return image;
 }
 
+// The place of a dialog on a picture of its window, with a frame of one pixel around it.
+QRect place_of_dialog(const QWidget& dialog, int width, int height) {
+  QRect place(QPoint(0, 0), dialog.size().boundedTo(QSize(width - 2, height - 2)));
+  place.moveCenter(QPoint(width / 2, height / 2));
+  return place;
+}
+
+VectorPicture window_vectors(QWidget& window, int width, int height) {
+  VectorPicture picture = widget_vectors(window, width, height);
+  for (QWidget* dialog : open_dialogs(window)) {
+    const QRect place = place_of_dialog(*dialog, width, height);
+    const auto x = static_cast<float>(place.x()), y = static_cast<float>(place.y());
+    const auto right = x + static_cast<float>(place.width()), bottom = y + static_cast<float>(place.height());
+    picture.add(VectorRect{{x - 1, y - 1, right + 1, bottom + 1}, colours::kFaint});
+    picture.set_clip({x, y, right, bottom});
+    picture.add(widget_vectors(*dialog, place.width(), place.height()), x, y);
+    picture.clear_clip();
+  }
+  return picture;
+}
+
+QImage window_pixels(QWidget& window, int width, int height) {
+  QImage image = pixels(window, width, height);
+  QPainter painter(&image);
+  for (QWidget* dialog : open_dialogs(window)) {
+    const QRect place = place_of_dialog(*dialog, width, height);
+    painter.fillRect(place.adjusted(-1, -1, 1, 1), qt(colours::kFaint));
+    painter.drawImage(place.topLeft(), pixels(*dialog, place.width(), place.height()));
+  }
+  return image;
+}
+
 }  // namespace
+
+QList<QWidget*> open_dialogs(const QWidget& window) {
+  QList<QWidget*> dialogs;
+  for (QDialog* dialog : window.findChildren<QDialog*>())
+    if (dialog->isWindow() && dialog->isVisible()) dialogs << dialog;
+  return dialogs;
+}
+
+void export_window(const std::string& path, QWidget& window, int width, int height) {
+  write(path, path.ends_with(".png") ? png(window_pixels(window, width, height))
+                                     : vectors(path, window_vectors(window, width, height)));
+}
 
 void export_picture(const std::string& path, Picture& picture, int width, int height, double scale) {
   write(path, path.ends_with(".png") ? png(render_picture(picture, width, height, scale))

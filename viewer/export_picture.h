@@ -4,6 +4,8 @@
 
 #include <tapedeck/viewer/drawing/picture.h>
 
+#include <QtCore/QList>
+
 #include <string>
 
 class QWidget;
@@ -15,5 +17,9 @@ namespace tapedeck::viewer {
 void export_picture(const std::string& path, Picture& picture, int width, int height, double scale);
 // The upper left width x height pixels of a shown widget, with all that can be seen in it.
 void export_widget(const std::string& path, QWidget& widget, int width, int height);
+// The same of a window, with its open dialogs in its middle, the newest one on top.
+void export_window(const std::string& path, QWidget& window, int width, int height);
+// The open dialogs of a window, the oldest first. They are windows of their own, in front of it.
+QList<QWidget*> open_dialogs(const QWidget& window);
 
 }  // namespace tapedeck::viewer

@@ -58,12 +58,29 @@ void write_widget(const Options& options, QWidget& widget) {
   export_widget(options.shot, widget, options.width, options.height);
 }
 
+// The windows that commands have opened and that no picture shows: a person is told why.
+void tell_about_other_windows(const Options& options, const MainWindow& window) {
+  const QList<QWidget*> dialogs = open_dialogs(window);
+  for (const QWidget* other : QApplication::topLevelWidgets()) {
+    const bool is_dialog = dialogs.contains(other);
+    if (other == &window || !other->isVisible() || other->windowTitle().isEmpty() || (is_dialog && options.panel.empty()))
+      continue;
+    std::fprintf(stderr, "tapedeck-viewer: a command has opened the window \"%s\", which %s\n",
+                 other->windowTitle().toUtf8().constData(),
+                 is_dialog ? "is in a picture of the whole window, and not in that of a panel" : "is not in the picture");
+  }
+}
+
 void write_picture(const Options& options, Picture& picture) {
   export_picture(options.shot, picture, options.width, options.height, look_in_use().scale);
 }
 
 void write_shot(const Options& options, MainWindow& window) {
-  if (options.panel.empty()) return write_widget(options, window);
+  tell_about_other_windows(options, window);
+  if (options.panel.empty()) {
+    show_unseen(window, options.width, options.height);
+    return export_window(options.shot, window, options.width, options.height);
+  }
   const MainWindow::OpenPanel& open = window.panel(options.panel);
   if (open.picture) return write_picture(options, *open.picture);
   // The panel leaves its dock, so that it can have any size. It returns to the dock, which destroys it.

@@ -1,4 +1,5 @@
 // Tests the pictures that the viewer writes as PNG, SVG and PDF: from the command line's options, and from the window.
+#include <tapedeck/tests/viewer/pictures.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/file/captured_file.h>
@@ -111,6 +112,39 @@ int expect_same_colours(const Svg& svg, const QImage& png, const std::string& vi
     ++compared;
   }
   return compared;
+}
+
+std::string shot_after(Options options, const std::string& commands) {
+  std::string error;
+  options.run.clear();
+  EXPECT_TRUE(parse_commands(commands, &options.run, &error)) << error;
+  EXPECT_EQ(take_shot(options), kOk);
+  return read(options.shot);
+}
+
+// A dialog is a window of its own, so a picture of the window alone would not have it.
+TEST(Export, ADialogThatACommandOpensIsInThePictureOfTheWindow) {
+  Folder folder;
+  const Options png = options_of(folder, "", ".png");
+  const std::string before = shot(folder, "", ".png"), after = shot_after(png, "help.keys");
+  const QImage without = QImage::fromData(QByteArray::fromStdString(before)),
+               with = QImage::fromData(QByteArray::fromStdString(after));
+  ASSERT_EQ(with.size(), QSize(kExportWidth, kExportHeight));
+  EXPECT_EQ(with.pixel(3, 3), without.pixel(3, 3));
+  EXPECT_GT(share_different(with, without), 0.2);
+  shot_after(options_of(folder, "", ".svg"), "help.keys");
+  EXPECT_TRUE(read_svg(folder.file("shot.svg")).shows("Ctrl+Home"));
+}
+
+TEST(Export, AWindowThatThePictureLacksIsTold) {
+  Folder folder;
+  ::testing::internal::CaptureStderr();
+  shot_after(options_of(folder, "memory", ".png"), "help.keys");
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("\"Keys\", which is in a picture of the whole window"), std::string::npos) << told;
+  ::testing::internal::CaptureStderr();
+  shot(folder, "memory", ".png");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Export, EveryViewIsWrittenInEveryFormatAndTheSvgAgreesWithThePng) {
