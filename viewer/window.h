@@ -167,6 +167,7 @@ class MainWindow : public QMainWindow, public Observer {
   void plan_changed() override;
 
  protected:
+  bool event(QEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void showEvent(QShowEvent* event) override;
@@ -187,6 +188,7 @@ class MainWindow : public QMainWindow, public Observer {
   void place_around();
   void place_as_tabs();
   void scale_tables(double factor);
+  void show_whole_titles();
   template <class P>
   P& as(const std::string& name) const {
     const OpenPanel& open = panel(name);

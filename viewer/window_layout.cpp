@@ -22,6 +22,7 @@
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QMenu>
+#include <QtWidgets/QTabBar>
 
 #include <algorithm>
 #include <iterator>
@@ -122,6 +123,22 @@ void MainWindow::place_around() {
   resizeDocks(beside, beside_widths, Qt::Horizontal);
   resizeDocks(beside, beside_heights, Qt::Vertical);
   resizeDocks(below, below_heights, Qt::Vertical);
+}
+
+// Titles are never cut: where not all fit, arrows at the end and the wheel move them. Qt makes the bars of tabs itself,
+// whenever docks come together.
+void MainWindow::show_whole_titles() {
+  for (QTabBar* bar : findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly)) {
+    if (bar->elideMode() == Qt::ElideNone) continue;
+    bar->setElideMode(Qt::ElideNone);
+    bar->setUsesScrollButtons(true);
+  }
+}
+
+bool MainWindow::event(QEvent* event) {
+  const bool taken = QMainWindow::event(event);
+  if (event->type() == QEvent::ChildPolished || event->type() == QEvent::LayoutRequest) show_whole_titles();
+  return taken;
 }
 
 // The first layout fits the size that the window has when it is shown.

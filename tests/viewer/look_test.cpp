@@ -12,6 +12,8 @@
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QMenu>
+#include <QtWidgets/QTabBar>
+#include <QtWidgets/QToolButton>
 
 namespace tapedeck::viewer {
 namespace {
@@ -130,6 +132,36 @@ TEST(Layout, ASmallWindowLeavesMostOfItToTheMemoryPlan) {
   EXPECT_FALSE(window.curve_canvas().visibleRegion().isEmpty());
   window.show_panel("details");
   EXPECT_TRUE(spin_until([&] { return window.curve_canvas().visibleRegion().isEmpty(); }));
+}
+
+// The titles of the tabs are whole; arrows bring those into view for which there is no room.
+TEST(Layout, TheTitlesOfTabsAreWholeInASmallWindow) {
+  SmallWindow small(800, 600);
+  MainWindow& window = small.window;
+  QTabBar* bar = nullptr;
+  for (QTabBar* one : window.findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly))
+    if (one->isVisible()) bar = one;
+  ASSERT_NE(bar, nullptr);
+  ASSERT_EQ(bar->count(), static_cast<int>(all_panels().size()) - 1);
+  const auto in_view = [&](int tab) { return bar->rect().contains(bar->tabRect(tab)); };
+  ASSERT_TRUE(spin_until([&] { return bar->elideMode() == Qt::ElideNone; }));
+  for (int tab = 0; tab < bar->count(); ++tab)
+    EXPECT_GT(bar->tabRect(tab).width(), bar->fontMetrics().horizontalAdvance(bar->tabText(tab))) << tab;
+  const int last = bar->count() - 1;
+  ASSERT_FALSE(in_view(last));
+  QToolButton* arrow = nullptr;
+  for (QToolButton* button : bar->findChildren<QToolButton*>())
+    if (button->isVisible() && (arrow == nullptr || button->x() > arrow->x())) arrow = button;
+  ASSERT_NE(arrow, nullptr);
+  for (int clicks = 0; clicks < bar->count() && arrow->isEnabled(); ++clicks) click_widget(*arrow);
+  ASSERT_TRUE(in_view(last));
+  const QPointF at = QRectF(bar->tabRect(last)).center();
+  for (const QEvent::Type type : {QEvent::MouseButtonPress, QEvent::MouseButtonRelease}) {
+    QMouseEvent event(type, at, bar->mapToGlobal(at), Qt::LeftButton,
+                      type == QEvent::MouseButtonPress ? Qt::LeftButton : Qt::NoButton, Qt::NoModifier);
+    QApplication::sendEvent(bar, &event);
+  }
+  EXPECT_TRUE(spin_until([&] { return !window.panel(all_panels().back().name).widget->visibleRegion().isEmpty(); }));
 }
 
 TEST(Layout, ResetLayoutFitsTheSizeOfTheWindow) {
