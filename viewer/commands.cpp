@@ -352,6 +352,18 @@ Commands graph_commands() {
        on_graph(&GraphPanel::reveal_selection)},
       {"graph.toggle", "Open or close module", "O", "Open or close the module clicked last, or the one around the selection.",
        on_graph(&GraphPanel::toggle), true},
+      {"graph.enter", "Open loop or branch", "I",
+       "Draw the body of the selected loop, a branch or the inside of a fused node; in there, the next region of the same "
+       "node.",
+       [](W& w) {
+         w.show_panel("graph");
+         if (!w.graph().enter_selection()) w.say("Select a loop, a branch or a fused node first.");
+       }},
+      {"graph.leave", "Leave loop or branch", "Shift+I", "Draw the graph around the body of the loop or the branch again.",
+       [](W& w) {
+         w.show_panel("graph");
+         if (!w.graph().leave(w.graph().depth() - 1)) w.say("The graph of the step is shown already.");
+       }},
       {"graph.open-level", "Open one level", "L", "Open all closed modules that the graph shows.", step(1)},
       {"graph.close-level", "Close one level", "Shift+L", "Close all modules of the graph in which no other is open.",
        step(-1)},

@@ -77,6 +77,10 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
           guarded(this, [this] { session_.set_planning(Planning::waiting, worker_->progress()); }));
   session_.on_budget = [this](std::int64_t bytes) { set_budget({bytes, -1}); };
   session_.on_wishes = [this](const std::vector<Wish>& wishes) { set_wishes(wishes); };
+  details().on_region = [this](NodeId n, int region) {
+    show_panel("graph");
+    graph().enter(n, region);
+  };
   session_.attach(this);
   keeper_ = std::make_unique<SessionKeeper>(*this, setup_.sessions);
   if (setup_.remember) {

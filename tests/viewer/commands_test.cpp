@@ -1,6 +1,7 @@
 // Tests the table of commands: that every command has its texts and its own keys, that real events run each of them, and that a
 // key reaches the right widget.
 #include <tapedeck/tests/viewer/compare/find_compare.h>
+#include <tapedeck/tests/viewer/loops.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/viewer/command_palette.h>
@@ -64,9 +65,13 @@ class CommandWindow : public Window {
  protected:
   void SetUp() override {
     Window::SetUp();
+    open_step();
+    zoom_in();
+  }
+  void open_step() {
+    if (window.session().document()->name != "step.graph") window.open(folder.file("step.graph"));
     window.set_budget({-1, 70});
     window.wait_for_plan();
-    zoom_in();
   }
   void zoom_in() {
     Session& session = window.session();
@@ -103,6 +108,7 @@ class CommandWindow : public Window {
     text += " graph";
     if (const OpenModules& open = window.graph().open_modules())
       for (const std::string& path : *open) text += " " + path;
+    for (const RegionStep& step : window.graph().inside()) text += " in " + step.value;
     text += window.text().shows_changes() ? " changes" : "";
     text += " lanes " + std::to_string(window.schedule().threads()) + (window.schedule().shows_measured() ? " measured" : "");
     text += " row " + std::to_string(window.text().code().current_row());
@@ -160,6 +166,22 @@ void show_graph(MainWindow& window) {
 void show_graph_with_an_open_module(MainWindow& window) {
   window.graph().set_open_modules(std::set<std::string>{"layer3"});
   window.show_panel("graph");
+  EXPECT_TRUE(spin_until([&] { return window.graph().settled(); }));
+}
+
+void show_graph_with_a_loop(MainWindow& window) {
+  const Folder folder;
+  window.open(folder.write("loops.graph", graph_with_loops()));
+  window.wait_for_plan();
+  show_graph(window);
+  const Graph& graph = window.session().model()->graph();
+  for (NodeId n = 0; n < graph.node_count(); ++n)
+    if (graph.nodes[static_cast<std::size_t>(n)].n_regions > 0) window.session().select_node(n);
+}
+
+void show_body_of_a_loop(MainWindow& window) {
+  show_graph_with_a_loop(window);
+  EXPECT_TRUE(window.graph().enter_selection());
   EXPECT_TRUE(spin_until([&] { return window.graph().settled(); }));
 }
 
@@ -235,6 +257,8 @@ std::map<std::string, std::function<void(MainWindow&)>> preparations() {
        }},
       {"graph.reveal", show_graph},
       {"graph.toggle", show_graph},
+      {"graph.enter", show_graph_with_a_loop},
+      {"graph.leave", show_body_of_a_loop},
       {"graph.open-level", show_graph},
       {"graph.close-level", show_graph_with_an_open_module},
       {"graph.open-as-at-first", show_graph_with_an_open_module},
@@ -293,6 +317,7 @@ TEST_F(CommandWindow, EachIsRunByKeysAndDoesSomething) {
     window.show_start_page(false);
     window.tour().end();
     window.set_look({});
+    if (window.session().document()->name != "step.graph") open_step();
     if (find_panel(command.id.substr(6)) != nullptr) window.show_panel(command.id.substr(6));
   }
 }

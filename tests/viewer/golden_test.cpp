@@ -1,5 +1,6 @@
 // Compares pictures with those that are stored beside this file. TAPEDECK_UPDATE_GOLDEN=1 writes them anew; look at them then.
 #include <tapedeck/tests/viewer/live/live_folder.h>
+#include <tapedeck/tests/viewer/loops.h>
 #include <tapedeck/tests/viewer/pictures.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
@@ -44,16 +45,16 @@ class Golden : public ::testing::Test {
   QImage drawn_alone(const std::string& name) {
     const MainWindow::OpenPanel& open = window.panel(name);
     if (open.picture) return render_picture(*open.picture, kGoldenWidth, kGoldenHeight);
-    const std::string path = folder.file("alone.png");
-    QWidget& panel = *open.widget;
-    panel.setParent(nullptr);
-    panel.setAttribute(Qt::WA_DontShowOnScreen);
-    panel.resize(kTableWidth, kTableHeight);
-    panel.show();
-    for (int i = 0; i < 4; ++i) QCoreApplication::processEvents();
-    export_widget(path, panel, kTableWidth, kTableHeight);
-    open.dock->setWidget(&panel);
-    return QImage(QString::fromStdString(path));
+    return drawn_outside_its_dock(name, {kTableWidth, kTableHeight});
+  }
+  // A panel that is a widget of Qt.
+  QImage drawn_outside_its_dock(const std::string& name, QSize size) {
+    const MainWindow::OpenPanel& open = window.panel(name);
+    open.widget->setParent(nullptr);
+    const QImage drawn = drawn_outside(*open.widget, size);
+    open.dock->setWidget(open.widget);
+    open.widget->show();
+    return drawn;
   }
   // A widget that is a window of its own.
   QImage drawn_outside(QWidget& widget, QSize size) {
@@ -108,6 +109,25 @@ TEST_F(Golden, EveryPanelInDarkAndLightAndThePicturesWithHighContrast) {
   for (const Theme theme : {Theme::dark, Theme::light})
     for (const Panel& panel : all_panels()) expect_golden(panel.name, theme);
   for (const char* panel : {"memory", "curve", "tradeoff", "graph"}) expect_golden(panel, Theme::high_contrast);
+}
+
+TEST_F(Golden, TheBodyOfALoopInTheGraphAndItsDetails) {
+  window.open(folder.write("loops.graph", graph_with_loops()));
+  window.wait_for_plan();
+  const Graph& graph = window.session().model()->graph();
+  NodeId loop = 0;
+  while (std::string(graph.nodes[static_cast<std::size_t>(loop)].op->name) != "scan") ++loop;
+  for (const Theme theme : {Theme::dark, Theme::light}) {
+    window.set_look({theme, 1});
+    use_plain_letters();
+    window.session().select_node(loop);
+    const QImage details = drawn_outside_its_dock("details", {560, 540});
+    expect_stored(details, std::string("loop-details-") + theme_name(theme) + ".png");
+    window.graph().enter(loop, 0);
+    window.finish("graph");
+    const QImage drawn = render_picture(window.graph(), 640, 360).convertToFormat(QImage::Format_RGB32);
+    expect_stored(drawn, std::string("loop-") + theme_name(theme) + ".png");
+  }
 }
 
 TEST_F(Golden, TheStartPage) {

@@ -53,12 +53,17 @@ std::string GraphScene::name_of(BoxId id) const {
   return node.n_outputs > 0 ? model->name_of(node.first_output) : std::string(node.op->name);
 }
 
-std::shared_ptr<const GraphScene> make_graph_scene(std::shared_ptr<const PlanModel> model, const GraphScene* before,
-                                                   const std::vector<double>& us, const OpenModules& open) {
+std::shared_ptr<const GraphScene> make_graph_scene(std::shared_ptr<const PlanModel> step, const RegionPath& inside,
+                                                   const GraphScene* before, const std::vector<double>& us,
+                                                   const OpenModules& open) {
   auto scene = std::make_shared<GraphScene>();
-  scene->model = std::move(model);
+  const bool is_same = before != nullptr && before->step == step && before->place.path == inside;
+  scene->step = std::move(step);
+  scene->place = is_same ? before->place : place_inside(scene->step, inside);
+  scene->model = scene->place.model;
+  if (scene->place.around) scene->facts = regions_of(*scene->place.around, scene->place.node);
   const PlanModel& of = *scene->model;
-  if (before != nullptr && before->model == scene->model) {
+  if (is_same) {
     scene->tree = before->tree;
     scene->rect_of_node = before->rect_of_node;
   } else {
@@ -71,7 +76,8 @@ std::shared_ptr<const GraphScene> make_graph_scene(std::shared_ptr<const PlanMod
       bytes[at(n)] += rect.bytes;
       if (scene->rect_of_node[at(n)] == kNone) scene->rect_of_node[at(n)] = static_cast<std::int32_t>(r);
     }
-    scene->tree = std::make_shared<const ModuleTree>(of.graph(), bytes, times_of(of, us));
+    scene->tree = std::make_shared<const ModuleTree>(of.graph(), bytes,
+                                                     times_of(of, scene->place.path.empty() ? us : std::vector<double>()));
   }
   scene->open = flags_of(*scene->tree, open);
   scene->layout = lay_out_graph(of.graph(), *scene->tree, scene->open);

@@ -4,6 +4,7 @@
 
 #include <tapedeck/viewer/graph/graph_layout.h>
 #include <tapedeck/viewer/plan/plan_model.h>
+#include <tapedeck/viewer/plan/regions.h>
 
 #include <memory>
 #include <optional>
@@ -17,7 +18,10 @@ namespace tapedeck::viewer {
 using OpenModules = std::optional<std::set<std::string>>;
 
 struct GraphScene {
-  std::shared_ptr<const PlanModel> model;
+  std::shared_ptr<const PlanModel> step;   // the plan that is shown
+  RegionPlace place;                       // the region of it that is drawn, or the step itself
+  std::shared_ptr<const PlanModel> model;  // of that place
+  NodeRegions facts;                       // about the node of the region
   std::shared_ptr<const ModuleTree> tree;
   std::vector<char> open;  // by module
   GraphLayout layout;
@@ -30,9 +34,11 @@ struct GraphScene {
   std::string name_of(BoxId box) const;
 };
 
-// `before` may be null; of the same plan and times, its tree is taken. `us` by node; empty: by the costs of the plan.
-std::shared_ptr<const GraphScene> make_graph_scene(std::shared_ptr<const PlanModel> model, const GraphScene* before,
-                                                   const std::vector<double>& us, const OpenModules& open);
+// `before` may be null; of the same plan, region and times, its tree is taken. `us` by node of the step; empty: by the costs of
+// the plan. The scene has as much of `inside` as the plan has.
+std::shared_ptr<const GraphScene> make_graph_scene(std::shared_ptr<const PlanModel> step, const RegionPath& inside,
+                                                   const GraphScene* before, const std::vector<double>& us,
+                                                   const OpenModules& open);
 
 // The boxes as CSV, a line for each.
 std::string graph_boxes_csv(const GraphScene& scene);

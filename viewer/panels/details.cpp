@@ -6,6 +6,7 @@
 #include <tapedeck/viewer/plan/byte_chains.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
+#include <tapedeck/viewer/plan/regions.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
 
@@ -123,6 +124,41 @@ std::string measured_rows(const Session& session) {
          details_row("measured live", bytes(run->most_live, plan.lower_bound_bytes)) + details_row("measured step", step);
 }
 
+// A region by its numbers, with a link that draws it, and the first of its nodes with the places of their results in its arena.
+std::string region_html(const PlanModel& model, NodeId n, int region, const RegionFacts& facts) {
+  constexpr NodeId kMostNodes = 12;
+  const ByteUnit unit = unit_of(model.plan());
+  std::string html = grouped(facts.nodes) + (facts.nodes == 1 ? " node, " : " nodes, ") + human_us(facts.us) + " a run";
+  if (facts.recomputed > 0) html += ", " + grouped(facts.recomputed) + " computed again";
+  html += facts.is_planned ? "; an arena of " + unit.exact_text(facts.arena_bytes) + " in the workspace &nbsp;"
+                           : "; no bytes of the plan &nbsp;";
+  html += link("region:" + std::to_string(n) + "/" + std::to_string(region), "draw it");
+  const Node& around = model.graph().nodes[n];
+  const Plan* const plan = plan_of_region(model.plan(), around, region);
+  const Graph& graph = plan != nullptr ? plan->graph : *model.graph().regions_of(around)[static_cast<std::size_t>(region)];
+  for (NodeId i = 0; i < std::min(graph.node_count(), kMostNodes); ++i) {
+    html += "<br><code>" + escaped_html(graph.node_text(i)) + "</code>";
+    const Node& node = graph.nodes[i];
+    if (plan == nullptr || node.n_outputs == 0 || plan->values[node.first_output].where != Where::arena) continue;
+    html += " &nbsp;" + unit.readable_text(graph.values[node.first_output].type.bytes()) + " at " +
+            grouped(plan->values[node.first_output].offset);
+  }
+  if (graph.node_count() > kMostNodes) html += "<br>and " + grouped(graph.node_count() - kMostNodes) + " more";
+  return details_row(facts.title, html);
+}
+
+// The regions of a loop, a branch or a fused node.
+std::string regions_html(const PlanModel& model, NodeId n) {
+  const NodeRegions all = regions_of(model, n);
+  if (all.regions.empty()) return "";
+  std::string html = "<h4>Inside</h4><table cellspacing=0 cellpadding=2>";
+  if (!all.runs.empty()) html += details_row("runs it", escaped_html(all.runs));
+  if (!all.keeps.empty()) html += details_row("keeps", escaped_html(all.keeps));
+  for (int region = 0; region < static_cast<int>(all.regions.size()); ++region)
+    html += region_html(model, n, region, all.regions[static_cast<std::size_t>(region)]);
+  return html + "</table>";
+}
+
 std::string node_html(const Session& session, NodeId n) {
   const PlanModel& model = *session.model();
   const Plan& plan = model.plan();
@@ -151,7 +187,7 @@ std::string node_html(const Session& session, NodeId n) {
     if (std::binary_search(plan.segments[s].nodes.begin(), plan.segments[s].nodes.end(), n))
       html += details_row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
                                          human_us(plan.segments[s].cost_us));
-  return html + "</table>";
+  return html + "</table>" + regions_html(model, n);
 }
 
 // A value that is alive at the peak, with the advice of the library, which holds its numbers.
@@ -185,11 +221,9 @@ std::string alive_lines(const PlanModel& model, std::span<const PlanRect> rects)
 
 // The total of what is alive, which is the height of the curve, and the largest of it.
 std::string alive_html(const PlanModel& model, NodeId n, std::span<const PlanRect> alive) {
-  std::int64_t total = 0;
-  for (const PlanRect& rect : alive) total += rect.bytes;
   return "<h4><span title='" + escaped_html(explain_term("alive")) + "'>Alive at the peak</span>, " +
          node_link(model.graph(), n) + "</h4><p><b>" + grouped(static_cast<std::int64_t>(alive.size())) + " in all, " +
-         unit_of(model.plan()).exact_text(total) + "</b><br>" +
+         unit_of(model.plan()).exact_text(model.curve()[n]) + "</b><br>" +
          alive_lines(model, alive.first(std::min(alive.size(), kLinesAtOnce))) + "</p>";
 }
 
@@ -226,8 +260,13 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
   setAccessibleName(QStringLiteral("details"));
   connect(this, &QTextBrowser::anchorClicked, this, guarded(this, [this](const QUrl& url) {
             bool number = false;
-            const int id = url.path().toInt(&number);
+            const QStringList parts = url.path().split(QLatin1Char('/'));
+            const int id = parts.front().toInt(&number);
             if (!number) return;
+            if (url.scheme() == QLatin1String("region")) {
+              if (on_region && parts.size() == 2) on_region(id, parts[1].toInt());
+              return;
+            }
             if (url.scheme() == QLatin1String("value"))
               session_.select_value(id);
             else

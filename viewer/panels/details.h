@@ -9,6 +9,7 @@
 #include <QtCore/QTimer>
 #include <QtWidgets/QTextBrowser>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,7 @@ class DetailsPanel : public QTextBrowser, public Observer {
   void finish();         // waits for what would lower the peak, if that is shown; for unattended pictures
   bool settled() const;  // what would lower the peak is there, if it is to be shown
   const PeakHelp& peak_help() const { return help_; }
+  std::function<void(NodeId, int)> on_region;  // a person asks to see a region of a node
 
   void opened() override { fill(); }
   void closed() override;

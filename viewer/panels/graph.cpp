@@ -32,10 +32,10 @@ GraphPanel::GraphPanel(Session& session)
 // ---- layouts ----
 
 GraphPanel::Wanted GraphPanel::wanted() const {
-  return {session_.model() != nullptr ? session_.model()->serial() : 0, session_.measured_serial(), open_};
+  return {session_.model() != nullptr ? session_.model()->serial() : 0, session_.measured_serial(), inside_, open_now()};
 }
 
-bool GraphPanel::is_fresh() const { return scene_ && scene_->model == session_.shared_model(); }
+bool GraphPanel::is_fresh() const { return scene_ && scene_->step == session_.shared_model() && scene_->place.path == inside_; }
 
 bool GraphPanel::is_laid_out() const { return scene_ && shown_ == wanted(); }
 
@@ -63,8 +63,9 @@ void GraphPanel::start() {
   asked_ = now;
   // The tree knows the times of nodes, so it is made anew when these are measured.
   std::shared_ptr<const GraphScene> before = now.measured == shown_.measured ? scene_ : nullptr;
-  task_.start([model = session_.shared_model(), before, us = session_.measured_us(), open = open_](const std::atomic<bool>&) {
-    return Result{make_graph_scene(model, before.get(), us, open), ""};
+  task_.start([step = session_.shared_model(), before, us = session_.measured_us(), inside = inside_,
+               open = open_now()](const std::atomic<bool>&) {
+    return Result{make_graph_scene(step, inside, before.get(), us, open), ""};
   });
 }
 
@@ -77,13 +78,19 @@ void GraphPanel::arrive() {
 }
 
 void GraphPanel::take(std::shared_ptr<const GraphScene> scene) {
-  if (!anchor_ && scene_ && view_.is_moved() && reveal_node_ == kNone && reveal_module_.empty()) {
+  const bool is_same_place = scene_ && scene_->place.path == scene->place.path;
+  if (!anchor_ && is_same_place && view_.is_moved() && reveal_node_ == kNone && reveal_module_.empty()) {
     // Another plan: the module in the middle stays there.
     const ImVec2 middle((view_.plot().x0 + view_.plot().x1) / 2, (view_.plot().y0 + view_.plot().y1) / 2);
     anchor_at(picture_.hit(middle).box, false);
   }
   release_later(std::exchange(scene_, std::move(scene)));
   picture_.forget();
+  if (asked_.inside == inside_ && scene_->place.path != inside_) {
+    // Another plan, which does not have the region any more.
+    go_inside(scene_->place.path);
+    shown_.inside = inside_;
+  }
   marks_.module = chosen_.empty() ? kNone : scene_->find_module(chosen_);
   view_.set(view_.plot(), scene_->layout.width, scene_->layout.height);
   hold_anchor();
@@ -110,6 +117,10 @@ void GraphPanel::closed() {
   picture_.forget();
   shown_ = asked_ = Wanted();
   open_.reset();
+  inside_.clear();
+  open_inside_.reset();
+  selected_inside_.clear();
+  outside_.clear();
   chosen_.clear();
   anchor_.reset();
   waiting_.clear();
@@ -150,7 +161,7 @@ void GraphPanel::hold_anchor() {
 }
 
 void GraphPanel::show_revealed() {
-  if (!scene_ || shown_.open != open_ || !is_fresh()) return;
+  if (!scene_ || shown_.open != open_now() || !is_fresh()) return;
   const NodeId n = std::exchange(reveal_node_, kNone);
   const std::string path = std::exchange(reveal_module_, {});
   BoxId id = kNone;
@@ -170,12 +181,13 @@ void GraphPanel::show_revealed() {
 // ---- opening and closing ----
 
 void GraphPanel::set_open_modules(OpenModules open) {
+  leave(0);
   open_ = std::move(open);
   repaint();
 }
 
 void GraphPanel::change_open(std::set<std::string> open) {
-  open_ = std::move(open);
+  open_now() = std::move(open);
   repaint();
 }
 
@@ -183,7 +195,7 @@ void GraphPanel::toggle_module(ModuleId module, Lane lane, bool with_mouse) {
   if (!scene_ || module <= 0) return;
   const std::string path = scene_->tree->path(module);
   anchor_at(scene_->layout.boxes_of_module[at(module)][static_cast<std::size_t>(lane)], with_mouse);
-  std::set<std::string> open = open_ ? *open_ : scene_->open_paths();
+  std::set<std::string> open = open_now() ? *open_now() : scene_->open_paths();
   if (open.erase(path) == 0) open.insert(path);
   chosen_ = path;
   marks_.module = module;
@@ -200,24 +212,27 @@ void GraphPanel::step_level(int by) {
 }
 
 void GraphPanel::reveal_selection() {
+  leave(0);
   when_settled([this] { reveal_selection_now(); });
 }
 
 void GraphPanel::reveal_module(const std::string& path) {
+  leave(0);
   when_settled([this, path] { reveal_module_now(path); });
 }
 
 void GraphPanel::toggle_now() {
   if (marks_.module > 0) return toggle_module(marks_.module, marks_.module_lane, false);
-  const NodeId n = session_.selection().node;
+  const NodeId n = selection().node;
   if (n == kNone) return;
+  if (scene_->model->graph().nodes[at(n)].n_regions > 0 && enter_selection()) return;
   // The outermost closed module around the node, or the open one that it lies in.
   const GraphBox& box = scene_->layout.boxes[at(scene_->layout.box_of_node[at(n)])];
   toggle_module(box.module != kNone ? box.module : scene_->layout.boxes[at(box.frame)].module, box.lane, false);
 }
 
 void GraphPanel::step_level_now(int by) {
-  std::set<std::string> open = open_ ? *open_ : scene_->open_paths();
+  std::set<std::string> open = open_now() ? *open_now() : scene_->open_paths();
   const ModuleTree& tree = *scene_->tree;
   std::vector<char> has_open(tree.modules().size(), 0);
   for (std::size_t m = tree.modules().size() - 1; m > 0; --m) {
@@ -236,7 +251,7 @@ void GraphPanel::step_level_now(int by) {
 }
 
 void GraphPanel::open_as_at_first() {
-  open_.reset();
+  open_now().reset();
   view_.show_home();
   repaint();
 }
@@ -244,10 +259,10 @@ void GraphPanel::open_as_at_first() {
 void GraphPanel::reveal_selection_now() {
   if (session_.selection().node == kNone) return;
   reveal_node_ = session_.selection().node;
-  std::set<std::string> open = open_ ? *open_ : scene_->open_paths();
+  std::set<std::string> open = open_now() ? *open_now() : scene_->open_paths();
   for (ModuleId m = scene_->tree->module_of(reveal_node_); m > 0; m = scene_->tree->module(m).parent)
     open.insert(scene_->tree->path(m));
-  if (open == (open_ ? *open_ : scene_->open_paths())) return show_revealed(), repaint();
+  if (open == (open_now() ? *open_now() : scene_->open_paths())) return show_revealed(), repaint();
   change_open(std::move(open));
 }
 
@@ -259,11 +274,143 @@ void GraphPanel::reveal_module_now(const std::string& path) {
   marks_.module_lane = Lane::forward;
   for (std::size_t l = kLaneCount; l-- > 0;)
     if (scene_->tree->module(module).sums[l].nodes > 0) marks_.module_lane = static_cast<Lane>(l);
-  std::set<std::string> open = open_ ? *open_ : scene_->open_paths();
+  std::set<std::string> open = open_now() ? *open_now() : scene_->open_paths();
   for (ModuleId m = scene_->tree->module(module).parent; m > 0; m = scene_->tree->module(m).parent)
     open.insert(scene_->tree->path(m));
-  if (open == (open_ ? *open_ : scene_->open_paths())) return show_revealed(), repaint();
+  if (open == (open_now() ? *open_now() : scene_->open_paths())) return show_revealed(), repaint();
   change_open(std::move(open));
+}
+
+// ---- the regions of nodes ----
+
+// The views of the step and of the regions on the way are kept for the way back.
+void GraphPanel::go_inside(RegionPath path) {
+  const std::size_t most = std::min(path.size(), inside_.size());
+  const auto first_other = std::mismatch(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(most), inside_.begin()).first;
+  const auto common = static_cast<std::size_t>(first_other - path.begin());
+  if (common == path.size() && common == inside_.size()) return;
+  if (common < inside_.size()) {
+    view_ = outside_[common];
+    outside_.resize(common);
+  }
+  if (common < path.size()) {
+    outside_.resize(path.size());
+    outside_[common] = view_;
+    view_.reset();
+  }
+  inside_ = std::move(path);
+  open_inside_.reset();
+  selected_inside_.clear();
+  chosen_.clear();
+  anchor_.reset();
+  marks_ = GraphMarks();
+  picture_.forget();
+  session_.hover(kNone);
+  repaint();
+}
+
+void GraphPanel::enter(NodeId n, int region) {
+  const PlanModel* model = session_.model();
+  if (model == nullptr || n < 0 || n >= model->nodes() || region < 0 || region >= model->graph().nodes[at(n)].n_regions) return;
+  go_inside({step_into(*model, n, region)});
+}
+
+void GraphPanel::enter_box(NodeId n) {
+  RegionPath path = inside_;
+  path.push_back(step_into(*scene_->model, n, first_shown_region(scene_->model->graph().nodes[at(n)])));
+  go_inside(std::move(path));
+}
+
+bool GraphPanel::enter_selection() {
+  const PlanModel* model = is_inside() ? (is_fresh() ? scene_->model.get() : nullptr) : session_.model();
+  const NodeId n = selection().node;
+  if (model == nullptr) return false;
+  if (n != kNone && model->graph().nodes[at(n)].n_regions > 0) {
+    RegionPath path = inside_;
+    path.push_back(step_into(*model, n, first_shown_region(model->graph().nodes[at(n)])));
+    go_inside(std::move(path));
+    return true;
+  }
+  return is_inside() &&
+         show_region((inside_.back().region + 1) % scene_->place.around->graph().nodes[at(scene_->place.node)].n_regions);
+}
+
+// Another region of the same node.
+bool GraphPanel::show_region(int region) {
+  if (region == inside_.back().region) return false;
+  RegionPath path = inside_;
+  path.back().region = region;
+  go_inside(std::move(path));
+  return true;
+}
+
+bool GraphPanel::leave(std::size_t depth) {
+  if (depth >= inside_.size()) return false;
+  go_inside(RegionPath(inside_.begin(), inside_.begin() + static_cast<std::ptrdiff_t>(depth)));
+  return true;
+}
+
+void GraphPanel::select(ValueId v, NodeId n) {
+  if (!is_inside())
+    return v != kNone ? session_.select_value(v) : n != kNone ? session_.select_node(n) : session_.clear_selection();
+  const Graph& graph = scene_->model->graph();
+  selected_inside_.clear();
+  if (v != kNone) selected_inside_.select_value(graph, v);
+  if (n != kNone) selected_inside_.select_node(graph, n);
+  if (selected_inside_.value != kNone) selected_inside_.copies = scene_->model->values().copies(selected_inside_.value);
+  repaint();
+}
+
+void GraphPanel::hover(ValueId v) {
+  session_.hover(is_inside() ? kNone : v);
+  if (is_inside()) selected_inside_.hovered = v;
+}
+
+std::string GraphPanel::inside_text() const {
+  const NodeRegions& facts = scene_->facts;
+  const RegionFacts& region = facts.regions[at(inside_.back().region)];
+  const ByteUnit unit = unit_of(scene_->step->plan());
+  std::string text = facts.runs.empty() ? "" : facts.runs + " · ";
+  text += "here " + count_of(region.nodes, "node") + ", " + human_us(region.us) + " a run";
+  if (region.recomputed > 0) text += ", " + grouped(region.recomputed) + " computed again";
+  if (!region.is_planned) return text + " · its values take no bytes of the plan";
+  return text + " · " + "arena " + unit.readable_text(region.arena_bytes) + ", workspace " +
+         unit.readable_text(facts.workspace);
+}
+
+// The way from the step to the region, each part of it a button back, and the other regions of the node. Returns its height.
+float GraphPanel::draw_way(float y, float width) {
+  if (!is_inside() || !is_fresh()) return 0;
+  const RegionPlace& place = scene_->place;
+  float x = 12;
+  const auto button = [&](const std::string& text) {
+    const float wide = text_width(TextSize::body, text) + 2 * ImGui::GetStyle().FramePadding.x;
+    const bool is_pressed = x + wide < width && draw_button(x, y, text);
+    x += wide + 8;
+    return is_pressed;
+  };
+  if (button("← the step")) leave(0);
+  for (std::size_t i = 0; i + 1 < place.names.size(); ++i)
+    if (button("← " + place.names[i])) leave(i + 1);
+  draw_text_cut(TextSize::title, x, y + 3, width - x - 12, colours::kText, place.names.back());
+  x += text_width(TextSize::title, place.names.back()) + 16;
+  const Node& node = place.around->graph().nodes[at(place.node)];
+  for (int region = 0; region < node.n_regions; ++region)
+    if (region != place.path.back().region && button(region_title(node, region))) show_region(region);
+  return 28;
+}
+
+void GraphPanel::tell_about_regions(NodeId n) const {
+  const PlanModel& model = *scene_->model;
+  const Node& node = model.graph().nodes[at(n)];
+  const NodeRegions facts = regions_of(model, n);
+  std::string sentence = std::string(node.op->name) + (facts.runs.empty() ? "" : ": " + facts.runs) + ". ";
+  for (const RegionFacts& region : facts.regions)
+    sentence += "The region \"" + region.title + "\" has " + count_of(region.nodes, "node") + ". ";
+  if (facts.workspace > 0)
+    sentence += "Its workspace takes " + unit_of(scene_->step->plan()).exact_text(facts.workspace) + ". ";
+  const std::string name = node.n_outputs > 0 ? model.name_of(node.first_output) : node_title(model.graph(), n);
+  explained_tooltip(name, sentence + facts.keeps, "Double click or + to open it");
 }
 
 // ---- the view ----
@@ -275,7 +422,7 @@ bool GraphPanel::move_view(ViewMove move) {
   const float dx = plot.width() * static_cast<float>(kKeyPan), dy = plot.height() * static_cast<float>(kKeyPan);
   switch (move) {
     case ViewMove::back:
-      view_.back();
+      if (!view_.back() && is_inside()) leave(depth() - 1);
       break;
     case ViewMove::forward:
       view_.forward();
@@ -284,10 +431,10 @@ bool GraphPanel::move_view(ViewMove move) {
       view_.show_all();
       break;
     case ViewMove::fit_selection:
-      if (session_.selection().node == kNone) {
+      if (selection().node == kNone) {
         view_.show_all();
       } else {
-        reveal_node_ = session_.selection().node;
+        reveal_node_ = selection().node;
         show_revealed();
       }
       break;
@@ -359,6 +506,7 @@ void GraphPanel::react(const GraphPicture::Hit& hit) {
   const GraphBox& box = scene_->layout.boxes[at(hit.box)];
   if (hit.on_sign) return;  // the click before has opened or closed it
   if (box.module > 0) return toggle_module(box.module, box.lane, true);
+  if (box.node != kNone && scene_->model->graph().nodes[at(box.node)].n_regions > 0) return enter_box(box.node);
   view_.centre(box.x + box.width / 2, box.y + box.height / 2, 1.5);
 }
 
@@ -366,19 +514,21 @@ void GraphPanel::click(const GraphPicture::Hit& hit) {
   if (!is_fresh()) return;
   chosen_.clear();
   marks_.module = kNone;
-  if (hit.edge != kNone) return session_.select_value(scene_->layout.edges[at(hit.edge)].value);
-  if (hit.box == kNone) return session_.clear_selection();
+  if (hit.edge != kNone) return select(scene_->layout.edges[at(hit.edge)].value, kNone);
+  if (hit.box == kNone) return select(kNone, kNone);
   const GraphBox& box = scene_->layout.boxes[at(hit.box)];
-  if (box.node != kNone) return session_.select_node(box.node);
-  if (box.input != kNone) return session_.select_value(box.input);
+  if (box.node != kNone && hit.on_sign && scene_->model->graph().nodes[at(box.node)].n_regions > 0) return enter_box(box.node);
+  if (box.node != kNone) return select(kNone, box.node);
+  if (box.input != kNone) return select(box.input, kNone);
   if (hit.on_sign) return toggle_module(box.module, box.lane, true);
   chosen_ = scene_->tree->path(box.module);
   marks_.module = box.module;
   marks_.module_lane = box.lane;
   // The nodes of the module are marked in the other pictures, if they follow each other.
   const LaneSums& sums = scene_->tree->module(box.module).sums[static_cast<std::size_t>(box.lane)];
-  session_.clear_selection();
-  if (sums.nodes > 0 && sums.last - sums.first + 1 == sums.nodes) session_.select_range({sums.first, sums.last});
+  select(kNone, kNone);
+  if (!is_inside() && sums.nodes > 0 && sums.last - sums.first + 1 == sums.nodes)
+    session_.select_range({sums.first, sums.last});
 }
 
 void GraphPanel::tell_about(const GraphPicture::Hit& hit) const {
@@ -389,14 +539,15 @@ void GraphPanel::tell_about(const GraphPicture::Hit& hit) const {
     std::string sentence = "From " + scene_->name_of(edge.from) + " to " + scene_->name_of(edge.to) + ", ";
     sentence += edge.values == 1 ? name + ": " + to_string(graph.values[at(edge.value)].type) + "."
                                  : count_of(edge.values, "value") + "; the largest is " + name + ".";
-    return explained_tooltip(unit_of(scene_->model->plan()).exact_text(edge.bytes), sentence, "Click to select " + name);
+    return explained_tooltip(unit_of(scene_->step->plan()).exact_text(edge.bytes), sentence, "Click to select " + name);
   }
   if (hit.box == kNone) return;
   const GraphBox& box = scene_->layout.boxes[at(hit.box)];
-  if (box.input != kNone) return value_tooltip(*scene_->model, box.input);
+  if (box.input != kNone) return value_tooltip(*scene_->model, box.input, unit_of(scene_->step->plan()));
   if (box.node != kNone) {
     const Node& node = graph.nodes[at(box.node)];
-    if (node.n_outputs > 0) return value_tooltip(*scene_->model, node.first_output);
+    if (node.n_regions > 0) return tell_about_regions(box.node);
+    if (node.n_outputs > 0) return value_tooltip(*scene_->model, node.first_output, unit_of(scene_->step->plan()));
     return explained_tooltip(node_title(graph, box.node), "This node makes no value.", "");
   }
   const Module& module = scene_->tree->module(box.module);
@@ -404,7 +555,7 @@ void GraphPanel::tell_about(const GraphPicture::Hit& hit) const {
   std::string sentence = std::string(lane_name(box.lane)) + ": " + count_of(sums.nodes, "node");
   if (sums.nodes > 0 && sums.last - sums.first + 1 == sums.nodes && sums.nodes > 1)
     sentence += ", " + grouped(sums.first) + " to " + grouped(sums.last);
-  sentence += ". Their results take " + unit_of(scene_->model->plan()).exact_text(sums.bytes) + ", not all of them at once.";
+  sentence += ". Their results take " + unit_of(scene_->step->plan()).exact_text(sums.bytes) + ", not all of them at once.";
   if (scene_->tree->total_us() > 0)
     sentence += " They run for " + human_us(sums.us) + ", " + percent(sums.us / scene_->tree->total_us()) + " of the step.";
   if (module.is_group && box.input == kNone) sentence += " The group joins neighbours of a large module.";
@@ -418,13 +569,15 @@ void GraphPanel::colour_nodes() {
   coloured_ = scene_.get();
   coloured_by_ = session_.colour_by();
   coloured_theme_ = theme_in_use();
-  const PlanColours& of = session_.colours();
+  const PlanColours roles(scene_->model);
+  const PlanColours& of = is_inside() ? roles : session_.colours();
   node_colours_.clear();
   for (const std::int32_t rect : scene_->rect_of_node)
     node_colours_.push_back(rect == kNone ? colours::kButton : of.colour_of(at(rect)));
 }
 
 std::string GraphPanel::legend_text() const {
+  if (is_inside()) return is_fresh() ? inside_text() : "";
   const bool has_clones = scene_ && scene_->layout.boxes[static_cast<std::size_t>(Lane::recomputed)].width > 0;
   std::string text = "forward goes down, backward goes up beside it";
   if (has_clones) text += ", hatched is computed again";
@@ -450,17 +603,19 @@ void GraphPanel::draw(float width, float height) {
     draw_text_cut(TextSize::small, 12, y, width - 24, colours::kFaint, legend);
     y += 17;
   }
-  y += draw_legend(12, y + 2, width - 24, session_.colours());
+  y += draw_way(y, width);
+  y += is_inside() && scene_ ? draw_legend(12, y + 2, width - 24, PlanColours(scene_->model))
+                             : draw_legend(12, y + 2, width - 24, session_.colours());
   const Plot plot = make_plot(8, y + 24, width - 8, height - 8, {0, 1}, {0, 1});
   draw_plot_ground(plot);
-  if (!scene_) {
+  if (!scene_ || scene_->place.path != inside_) {
     const std::string text = error_.empty() ? "laying out…" : error_;
     draw_text(TextSize::body, (width - text_width(TextSize::body, text)) / 2, (plot.y0 + plot.y1) / 2, colours::kFaint, text);
     return;
   }
   view_.set({plot.x0, plot.y0, plot.x1, plot.y1}, scene_->layout.width, scene_->layout.height);
   if (is_fresh()) colour_nodes();
-  marks_.selection = is_fresh() ? session_.selection() : Selection();
+  marks_.selection = is_fresh() ? selection() : Selection();
   picture_.draw(*scene_, view_, node_colours_, marks_);
   // The names of the lanes stay in view above the plot.
   for (std::size_t l = 0; l < kLaneCount; ++l) {
@@ -480,7 +635,7 @@ void GraphPanel::draw(float width, float height) {
   if (!is_fresh()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (!plot.contains(mouse)) {
-    if (std::exchange(hovers_, false)) session_.hover(kNone);
+    if (std::exchange(hovers_, false)) hover(kNone);
   } else if (!dragging_) {
     hovers_ = true;
     const GraphPicture::Hit hit = picture_.hit(mouse);
@@ -493,7 +648,7 @@ void GraphPanel::draw(float width, float height) {
       if (box.node != kNone && scene_->model->graph().nodes[at(box.node)].n_outputs > 0)
         hovered = scene_->model->graph().nodes[at(box.node)].first_output;
     }
-    session_.hover(hovered);
+    hover(hovered);
     tell_about(hit);
   }
 }

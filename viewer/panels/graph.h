@@ -1,6 +1,9 @@
 // The graph of the step: forward goes down on the left, backward goes up on the right, and what belongs together stands in one
 // row. Modules open and close: by a double click, by a click on + or -, by keys. The layout is made in the background when the
 // panel is seen, and what was clicked stays under the mouse. A click selects in all panels.
+//
+// A node with regions (a loop, a branch, a fused node) opens in the same ways: the panel then draws the graph of a region, by
+// the region's own plan, with the way back above it. A selection in there is the panel's own.
 #pragma once
 
 #include <tapedeck/viewer/graph/graph_scene.h>
@@ -38,6 +41,15 @@ class GraphPanel : public PicturePanel {
   void reveal_selection();  // opens the modules around the selected node, and shows it in the middle
   void reveal_module(const std::string& path);
 
+  // Draws a region of a node of the step.
+  void enter(NodeId n, int region);
+  // Draws the last region of the selected node; where none is selected that has regions, and a region is drawn, the next region
+  // of its node. False if there is nothing to draw.
+  bool enter_selection();
+  bool leave(std::size_t depth);  // back to the step (0), or to a region on the way; false if it is drawn already
+  const RegionPath& inside() const { return inside_; }
+  std::size_t depth() const { return inside_.size(); }
+
   // The open modules, as a session keeps them; none: as at first.
   const OpenModules& open_modules() const { return open_; }
   void set_open_modules(OpenModules open);
@@ -54,6 +66,7 @@ class GraphPanel : public PicturePanel {
   // The plan, the measurement and the open modules that a layout is made of.
   struct Wanted {
     std::uint64_t model = 0, measured = 0;  // serial numbers
+    RegionPath inside;
     OpenModules open;
     bool operator==(const Wanted&) const = default;
   };
@@ -91,8 +104,20 @@ class GraphPanel : public PicturePanel {
   void show_revealed();
   void colour_nodes();
   bool is_laid_out() const;
-  bool is_fresh() const;  // the scene is of the shown plan
+  bool is_fresh() const;  // the scene is of the shown plan and the wanted region
   std::string legend_text() const;
+  std::string inside_text() const;  // about the region that is drawn
+  float draw_way(float y, float width);
+  void go_inside(RegionPath path);
+  void enter_box(NodeId n);  // of the scene
+  bool show_region(int region);
+  void tell_about_regions(NodeId n) const;
+  bool is_inside() const { return !inside_.empty(); }
+  OpenModules& open_now() { return is_inside() ? open_inside_ : open_; }
+  const OpenModules& open_now() const { return is_inside() ? open_inside_ : open_; }
+  const Selection& selection() const { return is_inside() ? selected_inside_ : session_.selection(); }
+  void select(ValueId v, NodeId n);
+  void hover(ValueId v);
 
   GraphPicture picture_;
   GraphView view_;
@@ -100,6 +125,10 @@ class GraphPanel : public PicturePanel {
   Wanted shown_, asked_;
   std::string error_;
   OpenModules open_;
+  RegionPath inside_;               // the region that is drawn; empty: the step
+  OpenModules open_inside_;         // of that region
+  Selection selected_inside_;       // of that region
+  std::vector<GraphView> outside_;  // the views of the step and of the regions on the way
   GraphMarks marks_;
   std::string chosen_;  // the path of the module that was clicked last; empty: none
   std::optional<Anchor> anchor_;

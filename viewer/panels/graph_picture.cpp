@@ -32,7 +32,7 @@ Colour lane_colour(Lane lane) {
 std::string numbers_of(const GraphScene& scene, const LaneSums& sums) {
   const ModuleTree& tree = *scene.tree;
   std::string text = grouped(sums.nodes) + (sums.nodes == 1 ? " node" : " nodes"),
-              bytes = unit_of(scene.model->plan()).readable_text(sums.bytes);
+              bytes = unit_of(scene.step->plan()).readable_text(sums.bytes);
   if (const std::size_t zeros = bytes.find(".00 "); zeros != std::string::npos) bytes.erase(zeros, 3);
   if (sums.bytes > 0) text += " · " + bytes;
   if (tree.total_us() > 0 && sums.us > 0) text += " · " + percent(sums.us / tree.total_us());
@@ -227,7 +227,9 @@ void GraphPicture::draw_leaf(const GraphScene& scene, const Shown& shown, const 
   const std::string op = box.input != kNone ? "input" : graph.nodes[at(box.node)].op->name;
   const std::string name = scene.name_of(shown.box);
   const Colour text = text_on(colour);
-  const float left = r.x0 + (box.input != kNone ? 10 : 6), y = r.y0 + std::round((r.height() - 13) / 2);
+  const bool opens = box.input == kNone && graph.nodes[at(box.node)].n_regions > 0 && r.width() >= 70;
+  const float left = r.x0 + (box.input != kNone ? 10 : opens ? 24 : 6), y = r.y0 + std::round((r.height() - 13) / 2);
+  if (opens) draw_sign(r.x0 + 7, std::round((r.y0 + r.y1 - kSign) / 2), false, mixed(colour, text, 0.8));
   const float width = r.x1 - left - 5, wide = text_width(TextSize::small, op);
   if (box.lane == Lane::recomputed)
     shapes()->AddRectFilled(ImVec2(left - 2, y), ImVec2(std::min(left + width, r.x1 - 3), y + 13), to_imgui(colour));

@@ -407,7 +407,7 @@ void summary_tooltip() {
   ImGui::EndTooltip();
 }
 
-void value_tooltip(const PlanModel& model, ValueId v) {
+void value_tooltip(const PlanModel& model, ValueId v, const ByteUnit& unit) {
   if (!model.is_complete()) return ImGui::SetTooltip("%s", model.name_of(v).c_str());
   const ValueFacts facts = explain_value(model, v);
   ImGui::BeginTooltip();
@@ -415,7 +415,7 @@ void value_tooltip(const PlanModel& model, ValueId v) {
   ImGui::TextUnformatted(facts.name.c_str());
   ImGui::PopFont();
   ImGui::TextUnformatted((facts.op + "  " + facts.type).c_str());
-  ImGui::TextUnformatted(unit_of(model.plan()).exact_text(facts.bytes).c_str());
+  ImGui::TextUnformatted(unit.exact_text(facts.bytes).c_str());
   ImGui::TextDisabled("%s, %s", role_class_name(facts.role), facts.lifetime.c_str());
   ImGui::TextDisabled("%s", facts.place.c_str());
   if (!facts.module.empty()) ImGui::TextDisabled("module %s", facts.module.c_str());

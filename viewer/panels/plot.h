@@ -84,7 +84,8 @@ float draw_infeasible(float x, float y, float width, const Plan& plan);
 void explained_tooltip(const std::string& title, const std::string& sentence, const std::string& action);
 // The numbers of the summary, each with its sentence.
 void summary_tooltip();
-void value_tooltip(const PlanModel& model, ValueId v);
+void value_tooltip(const PlanModel& model, ValueId v, const ByteUnit& unit);
+inline void value_tooltip(const PlanModel& model, ValueId v) { value_tooltip(model, v, unit_of(model.plan())); }
 // Of a rectangle of the memory plan: its value, or the workspace of its node, or the number of values that are drawn as one.
 void rect_tooltip(const PlanModel& model, const LodRect& rect);
 void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n);

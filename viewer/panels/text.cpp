@@ -52,6 +52,10 @@ bool is_digits(const std::string& word) {
   return word.size() > 1 && std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+ByteUnit shown_unit(const Session& session) {
+  return session.model() != nullptr ? unit_of(session.model()->plan()) : ByteUnit();
+}
+
 // The sentence of a step in the tooltip of its row.
 std::string step_tooltip(const StepText& step, const ByteUnit& unit) {
   std::string text = step.record.name + ": " + step.doc + ".\n" + change_text(step);
@@ -236,7 +240,7 @@ void TextPanel::choose_step(int step) {
 
 void TextPanel::fill_steps() {
   const int before = chosen_by_hand_ ? step() : -1;
-  const ByteUnit unit = session_.model() != nullptr ? unit_of(session_.model()->plan()) : ByteUnit();
+  const ByteUnit unit = shown_unit(session_);
   steps_->blockSignals(true);
   steps_->clear();
   for (const StepText& step : *texts_) {
@@ -265,7 +269,7 @@ void TextPanel::show_step() {
   const bool changes = shows_changes() && chosen.diff;
   code_->show_rows(TextRows(chosen.before, chosen.after, changes ? chosen.diff : nullptr, changes));
   if (error_.empty()) headline_->setText(qt(chosen.record.name + ": " + change_text(chosen) + " · " + chosen.doc));
-  headline_->setToolTip(tooltip_of(step_tooltip(chosen)));
+  headline_->setToolTip(tooltip_of(step_tooltip(chosen, shown_unit(session_))));
   if (changes) code_->step_change(1);
   revealed_value_ = changes ? session_.selection().value : kNone;
   revealed_node_ = changes ? session_.selection().node : kNone;

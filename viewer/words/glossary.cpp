@@ -38,6 +38,16 @@ const std::vector<Explanation>& glossary() {
        "What a change of one value alone would do to the most bytes that are alive at once, as `tapedeck plan --explain peak` "
        "says it."},
       {"alive", "Everything that holds bytes while this node runs. The sum is the height of the curve there, to the byte."},
+      // ---- the regions of a node ----
+      {"runs it", "How often the node runs its region in one step."},
+      {"keeps", "Which carried values or results of passes are kept for backward; what is not kept is computed again."},
+      {"body", "The nodes that one pass of the loop runs. They have a plan of their own, whose arena lies in the workspace."},
+      {"condition", "The nodes that say before each pass whether the loop goes on."},
+      {"if true", "The nodes that run if the first operand is true."},
+      {"if false", "The nodes that run if the first operand is false."},
+      {"pass", "The nodes of one pass of the loop, which run again where its carried values were not kept."},
+      {"gradient of a pass", "The nodes that compute the gradient of one pass, from the last pass to the first."},
+      {"inside", "The nodes that this node runs as one: their values take no bytes of the plan."},
       {"units", "B is bytes; KiB, MiB and GiB are 1024s of them. us is microseconds; 1000 us are 1 ms."},
       // ---- phases of the strip below the pictures ----
       {"phase forward", "Nodes that compute the results of the model and the loss."},
