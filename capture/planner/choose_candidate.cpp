@@ -72,8 +72,8 @@ bool is_near(std::int64_t floor, std::int64_t peak) { return peak - floor <= flo
 std::size_t most_searched(const Planning& p) { return p.step_size().nodes > kLarge ? kMostSearchedOfLarge : kMostSearched; }
 
 // Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
-// tried, too. The layout with the best trial is searched; if the search wins nothing more, the other layouts are searched.
-// Costs play no part.
+// tried, too. The layout with the best trial is searched first; the others are searched unless their candidates keep more bytes
+// alive than the floor that is known by then. Costs play no part.
 std::int64_t find_floor(Planning* p) {
   if (p->look_for == LookFor::draft) return least_peak_by(runs_of, counts_for_floor, p).peak;
   Candidate* best = &least_peak_by(runs_of, counts_for_floor, p);
@@ -85,9 +85,7 @@ std::int64_t find_floor(Planning* p) {
     best = lowest[i];
     floor = best->peak;
   }
-  const std::int64_t tried = floor;
   floor = p->layouts.searched_peak(*best);
-  if (floor < tried) return floor;
   for (std::size_t i = 0; i < lowest.size() && i < most_searched(*p) && lowest[i]->live_peak < floor; ++i)
     floor = std::min(floor, p->layouts.searched_peak(*lowest[i]));
   return floor;
