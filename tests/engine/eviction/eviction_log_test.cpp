@@ -227,8 +227,7 @@ TEST(EvictionLog, TheBlockWithTheSmallestScoreGoesWhateverWasReadAndEvictedBefor
   for (unsigned seed = 0; seed < static_cast<unsigned>(test::seeds(40)); ++seed) {
     ScoredProgram program(seed);
     std::mt19937 random(seed);
-    for (int step = 0; step < 200 && !HasFailure(); ++step)
-      random() % 2 ? program.read_one() : program.evict_one();
+    for (int step = 0; step < 200 && !HasFailure(); ++step) random() % 2 ? program.read_one() : program.evict_one();
     EXPECT_GT(program.evictions(), 60);
   }
 }
