@@ -318,20 +318,23 @@ bool EvictionLog::may_be_ready(const Candidate& c, std::size_t most) const {
   return score(least) <= ready_.front().score;
 }
 
+bool EvictionLog::goes_before(const Ready& a, const Ready& b) {
+  return a.score != b.score ? a.score < b.score : a.block < b.block;
+}
+
 // Puts the candidate into ready_, a heap with the largest score first, if it has one of the smallest scores so far.
 void EvictionLog::make_ready(const Candidate& c, bool awaited, std::size_t most) {
-  const auto before = [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score < b.score : a.block < b.block; };
   const BlockEntry& entry = blocks_[c.block];
   if (entry.locks > 0 || (entry.awaited > 0 && !awaited)) return;
   known_cost(c.block);  // writes the cost into the list, too
   const Ready at{score(c), c.block, entry.used, entry.cost, entry.awaited};
   if (ready_.size() == most) {
-    if (!before(at, ready_.front())) return;
-    std::pop_heap(ready_.begin(), ready_.end(), before);
+    if (!goes_before(at, ready_.front())) return;
+    std::pop_heap(ready_.begin(), ready_.end(), goes_before);
     ready_.pop_back();
   }
   ready_.push_back(at);
-  std::push_heap(ready_.begin(), ready_.end(), before);
+  std::push_heap(ready_.begin(), ready_.end(), goes_before);
 }
 
 // Puts the blocks with the smallest scores into ready_, the smallest score last. Of many candidates it takes several blocks, so
@@ -350,8 +353,7 @@ void EvictionLog::look_at(const std::vector<Candidate>& candidates, bool awaited
     fetch_ahead(i);
     if (may_be_ready(*without_cost_[i], most)) make_ready(*without_cost_[i], awaited, most);
   }
-  std::sort(ready_.begin(), ready_.end(),
-            [](const Ready& a, const Ready& b) { return a.score != b.score ? a.score > b.score : a.block > b.block; });
+  std::sort(ready_.begin(), ready_.end(), [](const Ready& a, const Ready& b) { return goes_before(b, a); });
 }
 
 std::int64_t EvictionLog::evict_bytes(std::int64_t wanted) noexcept {

@@ -183,6 +183,7 @@ class EvictionLog {
   Block cheapest() noexcept;
   void fetch_ahead(std::size_t at) const noexcept;
   bool may_be_ready(const Candidate& c, std::size_t most) const;
+  static bool goes_before(const Ready& a, const Ready& b);
   void make_ready(const Candidate& c, bool awaited, std::size_t most);
   void look_at(const std::vector<Candidate>& candidates, bool awaited) noexcept;
   void set_used_now(BlockEntry& entry) noexcept;

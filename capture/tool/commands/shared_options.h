@@ -54,7 +54,7 @@ std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
 // neither, and could be meant for a model.
 bool names_model(const std::string& name);
 
-// How messages name the file of an argument, which may be - for stdin.
+// The name that messages give the file of an argument, which may be - for stdin.
 std::string source_name(const std::string& path);
 
 std::vector<std::string> model_names();
