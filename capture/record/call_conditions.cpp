@@ -153,10 +153,20 @@ std::string dtype_misfit(const Captured& captured) {
   return "";
 }
 
+// Module::to() moves state to another device.
+std::string device_misfit(const Captured& captured, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> operands = inputs;
+  operands.insert(operands.end(), captured.state.begin(), captured.state.end());
+  const std::string now = first_device(operands);
+  if (now == captured.operands_device) return "";
+  return fmt::format("its tensors are on {} now, they were on {}", now, captured.operands_device);
+}
+
 }  // namespace
 
 std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) {
   if (std::string text = dtype_misfit(captured); !text.empty()) return text;
+  if (std::string text = device_misfit(captured, inputs); !text.empty()) return text;
   for (const TensorUse& use : captured.uses) {
     const bool is_input = use.input != kNone;
     const Tensor& t = is_input ? inputs[use.input] : use.tensor;

@@ -43,6 +43,9 @@ struct TensorUse {
   bool clears_grad = false;          // the step leaves no grad()
 };
 
+// The device of the first tensor that is on one; "cpu" if none is.
+std::string first_device(const std::vector<Tensor>& tensors);
+
 struct TapeScript;  // tape_script.h: the tape as recorded, with which later calls are compared
 
 struct Captured {
@@ -56,6 +59,8 @@ struct Captured {
   std::vector<bool> differentiable;  // by declared output: no backward inside used up its gradient history
   std::string
       hidden_history;  // what steered gradients and no graph shows, so that none can be generated for it; empty: nothing
+  std::string device = "cpu";           // where the ops ran: that of the first tensor on a device, of those read or returned
+  std::string operands_device = "cpu";  // the same, of the declared inputs and the state only
   std::vector<std::shared_ptr<const void>> held;  // functions that the graph calls (on_host)
   std::shared_ptr<const TapeScript> script;       // null if sizes depend on counts, because the ops then differ between runs
   std::vector<std::int64_t> counts;  // numbers of elements selected by masks; every run counts them again (dynamic_region.h)

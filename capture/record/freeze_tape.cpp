@@ -6,6 +6,7 @@
 
 #include <tapedeck/capture/record/tape_script.h>
 #include <tapedeck/engine/control/mask_counts.h>
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/site_note.h>
 #include <tapedeck/engine/ir/unique_names.h>
@@ -44,6 +45,7 @@ class Freezer {
   void collect_uses();
   void add_use(const Tensor& t, const GradEvent* event);
   void note_hidden_history();
+  void note_device();
   void check_outside() const;
   void sort_outside();
   Sort sort_of(const Outside& o) const;
@@ -113,6 +115,7 @@ Captured Freezer::freeze() {
   add_updates();
   verify(result_.graph);
   note_hidden_history();
+  note_device();
   result_.held = std::move(tape_.held);
   keep_script();
   return std::move(result_);
@@ -227,6 +230,16 @@ void Freezer::note_hidden_history() {
     else if (v.through != kNone)
       why = "a write in place under NoGrad";
   }
+}
+
+void Freezer::note_device() {
+  std::vector<Tensor> operands, all;
+  for (const Declared& d : inputs_) operands.push_back(d.tensor);
+  operands.insert(operands.end(), result_.state.begin(), result_.state.end());
+  for (const Outside& o : tape_.outside) all.push_back(o.tensor);
+  for (const Declared& d : outputs_) all.push_back(d.tensor);
+  result_.operands_device = first_device(operands);
+  result_.device = first_device(all);
 }
 
 // Looks at the tensors that the step took from outside. Throws if somebody wrote to one of them during the capture by a call
@@ -468,6 +481,12 @@ void Freezer::keep_script() {
 }
 
 }  // namespace
+
+std::string first_device(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors)
+    if (const detail::Storage* const storage = t.impl()->storage; storage && storage->device) return storage->device->name();
+  return "cpu";
+}
 
 Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
                 const FreezeOptions& options, std::vector<NodeId>* counted) {

@@ -13,6 +13,7 @@
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/replay/device/open_device.h>
 #include <tapedeck/capture/replay/replay_pool.h>
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/kernels/parallel.h>
 
@@ -119,9 +120,14 @@ void Executor::Impl::finish() {
   buffers.fill_constants();
   const replay::BufferTable& table = buffers.table();
   if (runtime) {  // the arena is there, and none on the host
-    device = std::make_unique<replay::DeviceStep>(runtime, plan, *this, buffers, program, options.cuda_graphs, options.threads);
+    device = std::make_unique<replay::DeviceStep>(runtime, plan, *this, buffers, program, options.cuda_graphs, options.threads,
+                                                  options.state == StateSharing::by_tensor);
     buffers.read_from(device.get());
     runner.run_on(device.get());
+    if (options.results_on_device) {
+      join_ops();
+      results.give_on(options.device);
+    }
   }
   for (std::int32_t c = 0; !device && c < table.chunks.count(); ++c) chunks.push_back(table.chunks.bytes(c));
   peak_bytes = plan.peak_bytes;
@@ -145,9 +151,26 @@ void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
   const bool in_step = progress.under_way();
   if (in_step) partial.check_unread(slot);
   results.keep_those_in(b);
-  buffers.write(b, value);
-  if (device) device->input_changed(slot);
+  if (shares_device(value)) {
+    device->set_input(slot, value);
+  } else {
+    buffers.write(b, value);
+    if (device) device->input_changed(slot);
+  }
   inputs.mark_set(slot, in_step);
+}
+
+void Executor::Impl::join_ops() {
+  if (ops) return;
+  ops = find_eager_device(options.device);
+  device->join_ops(*ops);
+}
+
+bool Executor::Impl::shares_device(const Tensor& value) {
+  EagerDevice* const its = replay::device_of(value);
+  if (!its || !device || its != find_eager_device(options.device)) return false;
+  join_ops();
+  return true;
 }
 
 void Executor::Impl::refuse_on_device(const char* what) const {
@@ -208,6 +231,10 @@ void Executor::bind_state(const std::string& name, const Tensor& value) {
   const std::int32_t slot = impl_->states.find(name);
   const Settled settled(*impl_->memory, "bind_state", impl_->name, impl_->runner);
   impl_->states.check_bindable(slot, value);
+  if (EagerDevice* const its = replay::device_of(value); its && !impl_->shares_device(value))
+    throw DeviceError(
+        fmt::format("state '{}' is on {}, and the executor of '{}' runs on {}: it can be set there, and not bound", name,
+                    its->name(), impl_->name.view(), impl_->options.device));
   impl_->runner.refuse_mid_step("bind_state");
   impl_->states.bind(slot, value);
   if (impl_->device) impl_->device->state_changed(slot);

@@ -33,6 +33,7 @@ struct ExecutorOptions {
   std::string name = {};                       // in messages and in the tables of a pool; empty: the name of the graph
   StateSharing state = StateSharing::by_name;
   CudaGraphs cuda_graphs = CudaGraphs::automatic;  // read on a device only
+  bool results_on_device = false;                  // outputs() and output() give tensors of the device; read on a device only
 };
 
 struct DimTable;
@@ -60,7 +61,8 @@ class Executor {
   const Plan& plan() const;
 
   // Inputs by name or index. The tensor is copied in, and the copy is kept until the input is set again. TypeError if dtype or
-  // shape differ.
+  // shape differ. The tensor may be on the host or on a device; from the executor's own device it is copied there, without a
+  // wait.
   void set_input(const std::string& name, const Tensor& value);
   void set_input(int index, const Tensor& value);
   // State by name. The tensor is copied in.
@@ -68,7 +70,9 @@ class Executor {
   // From now on the state *is* the user's tensor, which is read and written in place. The version of the tensor rises with
   // every run, or part of a run, that has written it. The tensor must be dense, and no other state of a member may be bound to
   // its bytes (UsageError). Results and values that lie in the tensor are refused once the caller has written the tensor, or
-  // another tensor on its storage (versions count writes to the storage). A refused call changes nothing.
+  // another tensor on its storage (versions count writes to the storage). A refused call changes nothing. A tensor of a device
+  // can be bound by an executor on that device only (DeviceError); it is used where it lies, and steps run in the order of the
+  // ops of eager code.
   void bind_state(const std::string& name, const Tensor& value);
   Tensor state(const std::string& name) const;  // a copy
   std::vector<std::string> state_names() const;

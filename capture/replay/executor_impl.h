@@ -35,6 +35,9 @@ struct Executor::Impl final : replay::Member {
   const std::vector<std::shared_ptr<Buffer>>& own_buffers() const override { return buffers.own(); }
 
   void set_input(std::int32_t slot, const Tensor& value);
+  // The tensor is on the device of this executor. From then on steps run in the order of the ops there.
+  bool shares_device(const Tensor& value);
+  void join_ops();
   void refuse_on_device(const char* what) const;  // UsageError: `what` needs a replay on the CPU
 
   const Plan plan;
@@ -54,6 +57,7 @@ struct Executor::Impl final : replay::Member {
   replay::PartialStep partial;
   replay::Inspector inspector;
   std::unique_ptr<replay::DeviceStep> device;  // null: the CPU
+  EagerDevice* ops = nullptr;                  // whose tensors this executor uses where they lie; null: none
 
  private:
   struct Shared {

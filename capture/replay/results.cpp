@@ -4,6 +4,7 @@
 
 #include <tapedeck/capture/replay/slot_checks.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/device.h>
 #include <tapedeck/engine/text/suggest.h>
 
 #include <fmt/format.h>
@@ -74,7 +75,7 @@ std::size_t Results::find(const std::string& name) const {
 
 // ---- outputs ----
 
-Tensor Results::output(std::size_t index) const {
+void Results::check_output(std::size_t index) const {
   const ValueId v = plan_.graph.outputs[index];
   const Name own_name = member_.name;
   if (!progress_.complete() && !progress_.under_way())
@@ -91,13 +92,24 @@ Tensor Results::output(std::size_t index) const {
         fmt::format("no outputs: a step of '{}', which writes those of '{}' anew, began and has not come to its end",
                     family.name.view(), own_name.view()));
   if (lost_[index] || (!kept_[index] && written_by_caller(v))) gone_to_caller(v);
+}
+
+Tensor Results::output(std::size_t index) const {
+  check_output(index);
+  const ValueId v = plan_.graph.outputs[index];
+  if (kept_[index] && !device_.empty()) return to_device(*kept_[index], device_);
   if (kept_[index]) return from_bytes(kept_[index]->type(), kept_[index]->data());
-  return buffers_.read(v);
+  return device_.empty() ? buffers_.read(v) : buffers_.read_there({v})[0];
 }
 
 std::vector<Tensor> Results::outputs() const {
   std::vector<Tensor> all;
-  for (std::size_t i = 0; i < plan_.graph.outputs.size(); ++i) all.push_back(output(i));
+  const std::size_t n = plan_.graph.outputs.size();
+  if (!device_.empty() && std::none_of(kept_.begin(), kept_.end(), [](const auto& kept) { return kept.has_value(); })) {
+    for (std::size_t i = 0; i < n; ++i) check_output(i);
+    return buffers_.read_there(plan_.graph.outputs);  // all copies together
+  }
+  for (std::size_t i = 0; i < n; ++i) all.push_back(output(i));
   return all;
 }
 

@@ -28,6 +28,9 @@ class Results {
   const std::vector<std::string>& names() const { return names_; }
   std::size_t find(const std::string& name) const;  // UsageError if there is none of this name
 
+  // From now on outputs are tensors of this device.
+  void give_on(std::string device) { device_ = std::move(device); }
+
   // ExecutionError, which says why, if it is not there.
   Tensor output(std::size_t index) const;
   std::vector<Tensor> outputs() const;
@@ -46,6 +49,7 @@ class Results {
   void keep_those_in(const StateValue& value);
 
  private:
+  void check_output(std::size_t index) const;
   void check_maker(ValueId v) const;
   bool made(ValueId own) const;
   bool written_by_caller(ValueId v) const;
@@ -62,6 +66,7 @@ class Results {
   StepProgress& progress_;
   ByteUses& uses_;
   std::vector<std::string> names_;
+  std::string device_;                       // has the outputs; empty: the host
   std::vector<std::optional<Tensor>> kept_;  // by output: a copy, made because its bytes were about to be written
   std::vector<bool> lost_;                   // by output: it was too late for a copy, since the caller had written there
 };

@@ -8,6 +8,10 @@
 
 #include <tapedeck/capture/replay/slot_checks.h>
 
+#include <tapedeck/engine/eager/eager_device.h>
+#include <tapedeck/engine/eager/host_reads.h>
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -48,6 +52,32 @@ std::int32_t StateSlots::find(const std::string& name) const { return slot_named
 
 // ---- given by the caller ----
 
+namespace {
+
+// An error inside a capture, which would not see the writes of replays.
+void refuse_inside_capture(const Tensor& bound) {
+  const ThreadState& state = thread_state();
+  if (!device_of(bound))
+    bound.data();
+  else if (state.tape->capturing)
+    refuse_in_capture(*state.tape, error_text("replay", "writes tensors that are bound to state inside a capture", {}));
+}
+
+std::vector<unsigned char> dense_bytes(const Tensor& value) {
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(value.bytes()));
+  value.copy_to(bytes.data(), bytes.size(), dtype_size(value.dtype()));
+  return bytes;
+}
+
+void write_to_device(EagerDevice& device, const StateValue& mine, const Tensor& value) {
+  const std::vector<unsigned char> bytes = dense_bytes(value);
+  if (!bytes.empty()) device.write(mine.base, bytes.data(), bytes.size());
+}
+
+Tensor copy_on_host(const Tensor& bound) { return from_bytes(bound.type(), dense_bytes(bound).data()); }
+
+}  // namespace
+
 void StateSlots::check(std::int32_t slot, const Tensor& value) const {
   check_type("state", names()[slot], plan_.graph.values[plan_.graph.n_inputs + slot].type, value);
 }
@@ -55,7 +85,7 @@ void StateSlots::check(std::int32_t slot, const Tensor& value) const {
 void StateSlots::check_bindable(std::int32_t slot, const Tensor& value) const {
   check(slot, value);
   if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", names()[slot]));
-  value.data();  // an error inside a capture, which would not see the writes of replays
+  refuse_inside_capture(value);
   member_.memory->check_apart(member_, static_cast<std::size_t>(slot), value);
 }
 
@@ -64,7 +94,10 @@ void StateSlots::set(std::int32_t slot, const Tensor& value) {
   if (value.impl() != mine.bound.impl()) {
     member_.memory->before_write(mine);
     mine.own();
-    value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
+    if (EagerDevice* const device = mine.device())
+      write_to_device(*device, mine, value);
+    else
+      value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
     if (mine.bound.defined()) mine.note_write();
   }
   member_.memory->set(mine);
@@ -89,6 +122,7 @@ Tensor StateSlots::read(std::int32_t slot, const Buffers& buffers) const {
   if (!mine.set && !mine.torn) throw ExecutionError(fmt::format("state '{}' was never set", names()[slot]));
   const Type& type = plan_.graph.values[plan_.graph.n_inputs + slot].type;
   if (type.bytes() == 0) return empty(type);
+  if (mine.device()) return copy_on_host(mine.bound);
   buffers.fetch(buffers.table().state(slot));
   return from_bytes(type, buffers.address(buffers.table().state(slot)));
 }
@@ -123,8 +157,7 @@ void StateSlots::follow(Buffers& buffers) {
 void StateSlots::begin_writing() {
   const State& state = member_.state;
   for (std::size_t s = 0; s < state.size(); ++s)
-    if (updated_[s] && state[s]->bound.defined())
-      state[s]->bound.data();  // an error inside a capture, which would not see the write
+    if (updated_[s] && state[s]->bound.defined()) refuse_inside_capture(state[s]->bound);
   for (std::size_t s = 0; s < state.size(); ++s)
     if (updated_[s]) member_.memory->before_write(*state[s]);
   for (std::size_t s = 0; s < state.size(); ++s) {

@@ -6,7 +6,8 @@
 #include <tapedeck/capture/step/captured_backward.h>
 
 #include <tapedeck/capture/plan/infeasible_plan.h>
-#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/memory/state_value.h>
+#include <tapedeck/capture/step/replay_recording.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/gradient/gradients.h>
@@ -45,7 +46,7 @@ Graph needed_nodes(const Graph& graph) {
 }  // namespace
 
 CapturedBackward::CapturedBackward(const Captured& captured, PlanOptions plan, ExecutorOptions executor)
-    : held_(captured.held), plan_options_(std::move(plan)), executor_options_(std::move(executor)) {
+    : held_(captured.held), plan_options_(std::move(plan)), executor_options_(on_device_of(captured, std::move(executor))) {
   executor_options_.state = StateSharing::by_tensor;
   for (std::size_t i = 0; i < captured.differentiable.size(); ++i)
     if (captured.differentiable[i]) targets_.push_back(i);
@@ -135,9 +136,7 @@ std::vector<Tensor> CapturedBackward::attach(const std::vector<Tensor>& inputs, 
 }
 
 void CapturedBackward::make_executor() {
-  PlanOptions how = plan_options_;
-  how.find_floor = false;
-  Plan plan = make_plan(graph_, how);
+  Plan plan = plan_for(graph_, plan_options_, executor_options_);
   if (!plan.feasible) throw InfeasiblePlanError("backward", plan, "a captured step has no gradient: ");
   executor_ = std::make_unique<Executor>(std::move(plan), executor_options_);
   bases_.assign(static_cast<std::size_t>(graph_.n_state), nullptr);
@@ -147,7 +146,7 @@ void CapturedBackward::make_executor() {
 // would write into the bound tensor.
 void CapturedBackward::give_state(std::size_t state, const std::string& name, const Tensor& value) {
   const Tensor dense = contiguous(value);
-  const void* const base = dense.impl()->data();
+  const void* const base = replay::bytes_of(dense);
   if (base && base == bases_[state]) return;
   executor_->bind_state(name, dense);
   bases_[state] = base;

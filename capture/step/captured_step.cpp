@@ -81,7 +81,7 @@ CapturedStepOptions prepared(CapturedStepOptions o) {
     throw UsageError(fmt::format("check_every is {}: give 0 for none, or a number of calls", o.check_every));
   require_distinct(o.input_names, "input_names");
   require_distinct(o.output_names, "output_names");
-  if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
+  if (!o.executor.pool && o.executor.device == "cpu") o.executor.pool = std::make_shared<ReplayPool>();
   o.executor.state = StateSharing::by_tensor;
   return o;
 }

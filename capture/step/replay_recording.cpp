@@ -8,6 +8,8 @@
 
 #include <tapedeck/capture/plan/infeasible_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
+#include <tapedeck/capture/replay/memory/state_value.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/gradient/fresh_gradient.h>
 
@@ -32,7 +34,7 @@ void keep_shared_constants(const Captured& first, Captured* second) {
 void bind_state(Recording& r) {
   const Graph& g = r.captured->graph;
   for (std::size_t i = 0; i < r.bases.size(); ++i) {
-    const void* base = r.captured->state[i].impl()->data();
+    const void* base = replay::bytes_of(r.captured->state[i]);
     if (base == r.bases[i]) continue;
     r.executor->bind_state(g.values[static_cast<std::size_t>(g.n_inputs) + i].name.str(), r.captured->state[i]);
     r.bases[i] = base;
@@ -74,15 +76,27 @@ ExecutorOptions member_options(const Recording& r, ExecutorOptions executor, con
   return executor;
 }
 
+ExecutorOptions on_device_of(const Captured& captured, ExecutorOptions executor) {
+  if (captured.device == "cpu") return executor;
+  executor.device = captured.device;
+  executor.results_on_device = true;
+  executor.pool = nullptr;  // recordings on a device have the tensors of the user in common, and no arena
+  return executor;
+}
+
+Plan plan_for(const Graph& graph, PlanOptions how, const ExecutorOptions& executor) {
+  how.find_floor = false;  // a step does not tell its floor
+  return executor.device == "cpu" ? make_plan(graph, how) : make_device_plan(graph, how, executor.device);
+}
+
 RecordingReplayer::RecordingReplayer(PlanOptions plan, ExecutorOptions executor)
     : plan_(std::move(plan)), executor_(std::move(executor)) {}
 
 void RecordingReplayer::build(Recording& r, Captured captured) const {
-  PlanOptions how = plan_;
-  how.find_floor = false;  // a step does not tell its floor
-  Plan plan = make_plan(captured.graph, how);
+  const ExecutorOptions executor = on_device_of(captured, member_options(r, executor_));
+  Plan plan = plan_for(captured.graph, plan_, executor);
   if (!plan.feasible) throw InfeasiblePlanError("capture", plan);
-  r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, executor_));
+  r.executor = std::make_unique<Executor>(std::move(plan), executor);
   keep_shared_constants(*r.first, &captured);
   r.first.reset();
   r.captured = std::move(captured);

@@ -58,6 +58,7 @@ class RuntimeDevice final : public EagerDevice {
     }
     wait_for_all();
     blocks_.trim();
+    if (joined_) runtime_->destroy_event(joined_);
   }
 
   const std::string& name() const override { return name_; }
@@ -114,6 +115,25 @@ class RuntimeDevice final : public EagerDevice {
     if (synchronous_) settle(lane, nullptr, lock);
   }
 
+  void order_after_ops(cuda::Stream stream) override {
+    DeviceLane& lane = own_lane();
+    Lock lock(mutex_);
+    const char* error = nullptr;
+    for (const auto& other : lanes_)
+      if (!error) error = cross(*other, stream);
+    if (error) settle(lane, error, lock);
+  }
+
+  void order_ops_after(cuda::Stream stream) override {
+    DeviceLane& lane = own_lane();
+    Lock lock(mutex_);
+    const char* error = joined_ ? nullptr : runtime_->create_event(&joined_);
+    if (!error) error = runtime_->record(joined_, stream);
+    for (const auto& other : lanes_)
+      if (!error) error = runtime_->wait_on_device(other->stream, joined_);
+    if (error) settle(lane, error, lock);
+  }
+
   void synchronize() override {
     DeviceLane& lane = own_lane();
     Lock lock(mutex_);
@@ -167,8 +187,11 @@ class RuntimeDevice final : public EagerDevice {
     const std::lock_guard lock(mutex_);
     auto lane = std::make_unique<DeviceLane>(*runtime_, lanes_.size());
     lane->open();
-    for (const auto& other : lanes_)
-      if (const char* error = pass(*lane, *other, other->given)) throw DeviceError(error);
+    for (const auto& other : lanes_) {
+      const char* error = pass(*lane, *other, other->given);
+      if (!error && other->given == 0) error = cross(*other, lane->stream);  // it may wait for a stream of somebody else
+      if (error) throw DeviceError(error);
+    }
     return *lanes_.emplace_back(std::move(lane));
   }
 
@@ -176,11 +199,16 @@ class RuntimeDevice final : public EagerDevice {
 
   // ---- order ----
 
+  // From now on the stream's work runs after all work that the lane has been given.
+  const char* cross(DeviceLane& lane, cuda::Stream stream) {
+    if (const char* error = runtime_->record(lane.crossed, lane.stream)) return error;
+    return runtime_->wait_on_device(stream, lane.crossed);
+  }
+
   // From now on the lane's work runs after the first `work` pieces of the other lane.
   const char* pass(DeviceLane& lane, DeviceLane& other, std::uint64_t work) {
     if (&lane == &other || lane.passed(other) >= work) return nullptr;
-    if (const char* error = runtime_->record(other.crossed, other.stream)) return error;
-    if (const char* error = runtime_->wait_on_device(lane.stream, other.crossed)) return error;
+    if (const char* error = cross(other, lane.stream)) return error;
     lane.others.resize(std::max(lanes_.size(), lane.others.size()));
     for (std::size_t k = 0; k < other.others.size(); ++k) lane.others[k] = std::max(lane.others[k], other.others[k]);
     lane.others[other.number] = other.given;
@@ -305,7 +333,8 @@ class RuntimeDevice final : public EagerDevice {
   const std::shared_ptr<IdleLanes> idle_ = std::make_shared<IdleLanes>();
   std::vector<std::unique_ptr<DeviceLane>> lanes_;
   BlockCache blocks_;
-  std::string refused_;  // the error of the last allocation
+  cuda::Event joined_ = nullptr;  // behind the work of a stream that ops wait for
+  std::string refused_;           // the error of the last allocation
   const bool synchronous_ = settings().sync;
   std::mutex mutex_;
 };

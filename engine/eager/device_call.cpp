@@ -206,12 +206,9 @@ class DeviceCall {
 
 void run_on_device(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out,
                    Site site) {
-  if (thread_state().tape->capturing)
-    throw DeviceError(error_text(op.name,
-                                 "a capture records tensors of the host; record there, and replay the plan on the device "
-                                 "(ExecutorOptions::device)",
-                                 site));
   EagerDevice* const device = out[0]->storage->device;
+  if (copies_between_devices(op) && thread_state().tape->capturing)
+    throw DeviceError(error_text(op.name, "a captured step runs on one device; copy tensors to it before the step", site));
   if (copies_between_devices(op)) return copy_between(*in[0], device, *out[0], site);
   if (!device)
     throw DeviceError(error_text(op.name, fmt::format("an operand is on {}, the result on cpu", first_device(in, n)), site));

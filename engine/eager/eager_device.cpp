@@ -36,6 +36,9 @@ void EagerDevice::release(void* block, std::int64_t bytes) noexcept {
 
 MemoryStats EagerDevice::memory() const noexcept { return {in_use_.load(), peak_.load(), blocks_.load()}; }
 
+void EagerDevice::order_after_ops(kernels::cuda::Stream) {}
+void EagerDevice::order_ops_after(kernels::cuda::Stream) {}
+
 // ---- names ----
 
 bool is_device_name(std::string_view name) noexcept {

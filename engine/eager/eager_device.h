@@ -11,6 +11,7 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/kernels/cuda/kernel_table.h>
+#include <tapedeck/kernels/cuda/runtime.h>
 #include <tapedeck/kernels/export.h>
 
 #include <atomic>
@@ -47,6 +48,13 @@ class EagerDevice {
   // Gives the kernel to the device. Sets stream and fault of the call. A kernel that cannot be started is an error of the next
   // synchronize().
   virtual void launch(const Op& op, Kernel kernel, KernelCall& call, Site site) = 0;
+  // The order of ops and of work that somebody else gives to a stream of his own on the same device, as a replay does. Neither
+  // function waits. A device whose ops have run when their calls return does nothing.
+  // What the stream is given from now on runs after all ops that any thread has called so far.
+  virtual void order_after_ops(kernels::cuda::Stream stream);
+  // All ops that any thread calls from now on run after what the stream has been given so far.
+  virtual void order_ops_after(kernels::cuda::Stream stream);
+
   // Waits for all ops that any thread has called so far. Throws ExecutionError that names an op that has failed, and its call
   // site. Each error is thrown once, in the thread that waits first: of the failed ops of one thread it is the first.
   virtual void synchronize() = 0;

@@ -35,8 +35,8 @@ OP(to_device, {
 
 // Copies x to `device`: "cpu", "cuda", "cuda:1". The graph shows both names, and the gradient is copied back. A tensor with
 // data says itself where it comes from; `from` is for abstract tensors. Throws TypeError if a name is not the name of a device,
-// and DeviceError if this machine does not have the device, or inside a capture of tensors with data. A copy to the host waits
-// for the ops before it.
+// and DeviceError if this machine does not have the device, or inside a capture of tensors with data, whose ops all run on one
+// device. A copy to the host waits for the ops before it.
 Tensor to_device(const Arg& x, const std::string& device, const std::string& from = "cpu");
 
 // The name of the device that has the bytes of the tensor; "cpu" for an abstract tensor.

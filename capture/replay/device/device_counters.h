@@ -28,6 +28,7 @@ struct DeviceCounters {
   std::int64_t synchronizations = 0;  // waits for all work: of run(), host nodes, and calls that read or write results
   std::int64_t input_waits = 0;       // launches that waited until the inputs of an earlier step had been copied
   std::int64_t bytes_to_device = 0, bytes_to_host = 0;
+  std::int64_t bytes_on_device = 0;  // inputs and results that are tensors of the device
   std::int64_t allocated_bytes = 0;  // on the device
   std::string without_graphs;        // why steps run without graphs; empty: they have graphs
 };

@@ -25,6 +25,7 @@ DeviceLayout::DeviceLayout(const BufferTable& buffers, std::int64_t scratch_byte
     if (buffers.is_chunk(b))
       add_block(b, buffers.chunks.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", buffers.chunk_of(b)),
                 buffers.bytes[b]);
+  state_block = static_cast<std::int32_t>(blocks.size());
   blocks.push_back({"state", 0});
   for (BufferId b = 0; b < buffers.count(); ++b)
     if (buffers.is_state(b)) place_in_last(b, buffers.bytes[b]);
@@ -53,17 +54,19 @@ std::int64_t DeviceLayout::bytes() const {
 
 // ---- the memory ----
 
-DeviceMemory::DeviceMemory(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, const DeviceLayout& layout)
+DeviceMemory::DeviceMemory(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, const DeviceLayout& layout, bool state_later)
     : runtime_(std::move(runtime)), bases_(layout.places.size(), nullptr) {
-  blocks_.reserve(layout.blocks.size());
   try {
-    for (const DeviceLayout::Block& block : layout.blocks) blocks_.push_back(allocate(block));
+    for (std::size_t i = 0; i < layout.blocks.size(); ++i) {
+      const bool later = state_later && static_cast<std::int32_t>(i) == layout.state_block;
+      blocks_.push_back(later ? nullptr : allocate(layout.blocks[i]));
+    }
   } catch (...) {
     release();
     throw;
   }
   for (std::size_t b = 0; b < bases_.size(); ++b)
-    if (const DeviceLayout::Place& place = layout.places[b]; place.block != kNone)
+    if (const DeviceLayout::Place& place = layout.places[b]; place.block != kNone && blocks_[place.block])
       bases_[b] = static_cast<char*>(blocks_[place.block]) + place.offset;
 }
 
@@ -81,6 +84,37 @@ void* DeviceMemory::allocate(const DeviceLayout::Block& block) {
   }
   allocated_bytes_ += block.bytes;
   return memory;
+}
+
+bool DeviceMemory::place_state(const BufferTable& buffers, const std::vector<void*>& elsewhere) {
+  if (own_state_.empty())
+    for (std::size_t s = 0; s < elsewhere.size(); ++s)
+      own_state_.push_back(bases_[buffers.state(static_cast<std::int32_t>(s))]);
+  allocate_state(buffers, elsewhere);
+  bool changed = false;
+  for (std::size_t s = 0; s < elsewhere.size(); ++s) {
+    void*& base = bases_[buffers.state(static_cast<std::int32_t>(s))];
+    void* const now = elsewhere[s] ? elsewhere[s] : own_state_[s];
+    changed |= base != now;
+    base = now;
+  }
+  return changed;
+}
+
+// One block for all slots that need memory and have none.
+void DeviceMemory::allocate_state(const BufferTable& buffers, const std::vector<void*>& elsewhere) {
+  DeviceLayout::Block block{"state", 0};
+  std::vector<std::pair<std::size_t, std::int64_t>> offsets;
+  for (std::size_t s = 0; s < elsewhere.size(); ++s) {
+    const std::int64_t bytes = buffers.bytes[buffers.state(static_cast<std::int32_t>(s))];
+    if (elsewhere[s] || own_state_[s] || bytes <= 0) continue;
+    offsets.emplace_back(s, block.bytes);
+    block.bytes += aligned(bytes);
+  }
+  if (offsets.empty()) return;
+  blocks_.reserve(blocks_.size() + 1);
+  blocks_.push_back(allocate(block));
+  for (const auto& [s, offset] : offsets) own_state_[s] = static_cast<char*>(blocks_.back()) + offset;
 }
 
 // An error here can only be that of an earlier call, which has been reported.

@@ -1,5 +1,6 @@
 // The memory of one executor on a device: a block for each chunk of the arena, one for state, one for inputs, constants and
-// outputs, and one for scratch. It is allocated once, and no address changes after that.
+// outputs, and one for scratch. It is allocated once, and no address changes after that. State that is bound to tensors of the
+// device lies in their memory, and its address changes with the binding.
 #pragma once
 
 #include <tapedeck/capture/replay/program/buffer_table.h>
@@ -30,6 +31,7 @@ struct DeviceLayout {
   std::int64_t bytes() const;  // of all blocks
 
   std::vector<Block> blocks;
+  std::int32_t state_block = kNone;
   std::vector<Place> places;  // by buffer; the last one is scratch
 
  private:
@@ -39,20 +41,27 @@ struct DeviceLayout {
 
 class DeviceMemory {
  public:
-  // Throws ExecutionError, which names the block, if there is not enough memory.
-  DeviceMemory(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, const DeviceLayout& layout);
+  // Throws ExecutionError, which names the block, if there is not enough memory. With `state_later`, state gets memory in
+  // place_state() only.
+  DeviceMemory(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, const DeviceLayout& layout, bool state_later);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
 
   const std::vector<void*>& bases() const { return bases_; }  // by buffer, scratch last; null for a buffer without bytes
   std::int64_t allocated_bytes() const { return allocated_bytes_; }
 
+  // The addresses of state that lies elsewhere, by slot of state; null: it lies in memory of this object, which is allocated
+  // now if there is none. Returns whether an address has changed. Throws as the constructor.
+  bool place_state(const BufferTable& buffers, const std::vector<void*>& elsewhere);
+
  private:
   void* allocate(const DeviceLayout::Block& block);
+  void allocate_state(const BufferTable& buffers, const std::vector<void*>& elsewhere);
   void release() noexcept;
 
   const std::shared_ptr<kernels::cuda::DeviceRuntime> runtime_;
   std::vector<void*> blocks_, bases_;
+  std::vector<void*> own_state_;  // by slot of state: its place in memory of this object; null: it has none
   std::int64_t allocated_bytes_ = 0;
 };
 

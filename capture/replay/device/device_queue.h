@@ -44,6 +44,11 @@ class DeviceQueue {
     check(runtime_->copy_to_host(to, from, static_cast<std::size_t>(bytes), stream_));
     counters.bytes_to_host += bytes;
   }
+  void copy(void* to, const void* from, std::int64_t bytes) {  // on the device
+    if (bytes <= 0) return;
+    check(runtime_->copy_on_device(to, from, static_cast<std::size_t>(bytes), stream_));
+    counters.bytes_on_device += bytes;
+  }
   void synchronize() {
     ++counters.synchronizations;
     check(runtime_->synchronize(stream_));

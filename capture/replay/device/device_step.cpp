@@ -11,8 +11,13 @@
 
 #include <tapedeck/capture/cost/timeline.h>
 #include <tapedeck/capture/replay/memory/view_copies.h>
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/device.h>
+#include <tapedeck/engine/ops/movement.h>
 
 #include <fmt/format.h>
 
@@ -47,7 +52,7 @@ std::vector<std::int64_t> staging_offsets(const Plan& plan, const BufferTable& t
 // ---- once ----
 
 DeviceStep::DeviceStep(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, const Plan& plan, const Member& member,
-                       const Buffers& buffers, Program& program, CudaGraphs graphs, int threads)
+                       const Buffers& buffers, Program& program, CudaGraphs graphs, int threads, bool state_later)
     : runtime_(std::move(runtime)),
       plan_(plan),
       member_(member),
@@ -55,7 +60,7 @@ DeviceStep::DeviceStep(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, co
       program_(program),
       graph_use_(graphs),
       parts_(device_parts(program)),
-      memory_(runtime_, DeviceLayout(buffers.table(), program.scratch_bytes)),
+      memory_(runtime_, DeviceLayout(buffers.table(), program.scratch_bytes), state_later),
       queue_(runtime_),
       input_staging_(queue_, staging_offsets(plan, buffers.table()).back()),
       faults_(runtime_, program),
@@ -102,10 +107,25 @@ void DeviceStep::send_constants() {
 
 DeviceCounters DeviceStep::counters() const { return queue_.counters; }
 
+// ---- where state lies ----
+
+// Gives the calls the addresses of state that is bound to tensors of the device. Graphs hold addresses, so they are captured
+// again if one has changed.
+void DeviceStep::place_state() {
+  if (!std::exchange(state_moved_, false)) return;
+  std::vector<void*> elsewhere;
+  for (const auto& value : member_.state) elsewhere.push_back(value->device() ? value->base : nullptr);
+  const bool changed = memory_.place_state(buffers_.table(), elsewhere);
+  queue_.counters.allocated_bytes = memory_.allocated_bytes();
+  if (!changed) return;
+  program_.resolve(memory_.bases());
+  if (graphs_.ready()) graphs_.drop();
+}
+
 // ---- what is sent before a step ----
 
 void DeviceStep::state_changed(std::int32_t slot) {
-  any_new_state_ = new_state_[slot] = true;
+  any_new_state_ = new_state_[slot] = state_moved_ = true;
   any_bound_state_ = any_bound_state_ || member_.state[slot]->bound.defined();  // it stays bound
   stale_[buffers_.table().state(slot)] = false;
 }
@@ -134,7 +154,8 @@ void DeviceStep::send_state() {
   for (std::size_t slot = 0; slot < member_.state.size(); ++slot) {
     const StateValue& value = *member_.state[slot];
     const bool written = value.bound.defined() && value.version() != versions_[slot];
-    if (!new_state_[slot] && !written) continue;
+    if (value.device()) new_state_[slot] = false;
+    if ((!new_state_[slot] && !written) || value.device()) continue;
     const BufferId b = table.state(static_cast<std::int32_t>(slot));
     queue_.upload(memory_.bases()[b], value.base, table.bytes[b]);
     new_state_[slot] = false;
@@ -164,6 +185,8 @@ DeviceOutcome DeviceStep::step(bool ahead, Timeline* timeline) {
   const bool others_in_flight = in_flight_ > 0;
   begun_ = known_ = 0;
   try {
+    place_state();
+    if (ops_) ops_->order_after_ops(queue_.stream());
     send_inputs();
     send_state();
     const bool graphed = !timeline && captures();
@@ -328,7 +351,7 @@ void DeviceStep::fetch_bound_state() {
   std::vector<BufferId> fetched;
   for (std::size_t slot = 0; slot < member_.state.size(); ++slot) {
     const BufferId b = buffers_.table().state(static_cast<std::int32_t>(slot));
-    if (!member_.state[slot]->bound.defined() || !stale_[b]) continue;
+    if (!member_.state[slot]->bound.defined() || member_.state[slot]->device() || !stale_[b]) continue;
     queue_.download(buffers_.address(b), memory_.bases()[b], buffers_.table().bytes[b]);
     fetched.push_back(b);
   }
@@ -355,6 +378,7 @@ void DeviceStep::fetch(BufferId b) {
 
 Tensor DeviceStep::read(const BufferView& from, const Type& type) {
   refuse_if_lost();
+  place_state();
   const Reach reach = reach_of(from.view);
   std::vector<char> bytes(static_cast<std::size_t>(reach.bytes));
   queue_.download(bytes.data(), static_cast<char*>(memory_.bases()[from.buffer]) + from.offset - reach.before, reach.bytes);
@@ -362,6 +386,41 @@ Tensor DeviceStep::read(const BufferView& from, const Type& type) {
   View view = from.view;
   view.data = bytes.data() + reach.before;
   return copy_of_view(view, type);
+}
+
+// ---- tensors of the device ----
+
+// An op makes the tensor dense if it has gaps.
+void DeviceStep::set_input(std::int32_t slot, const Tensor& value) {
+  refuse_if_lost();
+  const NoGrad no_grad;
+  const Tensor dense = value.dense() ? value : copy(value);
+  const BufferId b = buffers_.table().input(slot);
+  ops_->order_after_ops(queue_.stream());
+  queue_.copy(memory_.bases()[b], dense.impl()->resident_data(), buffers_.table().bytes[b]);
+  ops_->order_ops_after(queue_.stream());
+  new_inputs_[slot] = false;
+  stale_[b] = true;
+}
+
+// The memory of a new tensor may have been that of another, which ops still use. A value with gaps goes by way of the host.
+std::vector<Tensor> DeviceStep::copies_there(const std::vector<Copied>& values) {
+  refuse_if_lost();
+  place_state();
+  std::vector<Tensor> copies;
+  for (const Copied& value : values)
+    copies.push_back(Tensor(detail::new_impl(value.type, detail::new_storage(value.type.bytes(), ops_))));
+  ops_->order_after_ops(queue_.stream());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto& [from, type] = values[i];
+    if (type.bytes() > 0 && from.view.dense())
+      queue_.copy(copies[i].impl()->resident_data(), static_cast<char*>(memory_.bases()[from.buffer]) + from.offset,
+                  type.bytes());
+    else if (type.bytes() > 0)
+      copies[i] = to_device(read(from, type), ops_->name());
+  }
+  ops_->order_ops_after(queue_.stream());
+  return copies;
 }
 
 }  // namespace tapedeck::replay

@@ -34,8 +34,9 @@
 #include <vector>
 
 namespace tapedeck {
+class EagerDevice;
 struct Timeline;
-}
+}  // namespace tapedeck
 
 namespace tapedeck::replay {
 
@@ -53,13 +54,20 @@ class DeviceStep final : public DeviceCopies {
  public:
   // Allocates all memory. Throws ExecutionError if there is not enough, and UsageError if graphs are required and a step
   // cannot be one graph. REQUIRES: all that is passed by reference outlives this; the program is for this device.
+  // `state_later`: state gets memory in the first step, if it is not bound to tensors of the device by then.
   DeviceStep(std::shared_ptr<kernels::cuda::DeviceRuntime> runtime, const Plan& plan, const Member& member,
-             const Buffers& buffers, Program& program, CudaGraphs graphs, int threads);
+             const Buffers& buffers, Program& program, CudaGraphs graphs, int threads, bool state_later);
   ~DeviceStep();
 
   // ---- what the caller has given, in the copies on the host ----
   void input_changed(std::int32_t slot) { any_new_input_ = new_inputs_[slot] = true; }
   void state_changed(std::int32_t slot);
+
+  // ---- tensors of the same device ----
+  // From now on steps run after the ops that eager code has called, and eager code may use what a step has left. Inputs and
+  // state may be tensors of the device after this.
+  void join_ops(EagerDevice& ops) { ops_ = &ops; }
+  void set_input(std::int32_t slot, const Tensor& value);  // copied now. REQUIRES: join_ops(); the tensor is on that device
 
   // One step. With a timeline, kernel after kernel is called and waited for. REQUIRES: in_flight() == 0.
   DeviceOutcome run(Timeline* timeline);
@@ -74,11 +82,13 @@ class DeviceStep final : public DeviceCopies {
 
   void fetch(BufferId b) override;
   Tensor read(const BufferView& from, const Type& type) override;
+  std::vector<Tensor> copies_there(const std::vector<Copied>& values) override;
 
   DeviceCounters counters() const;
 
  private:
   void send_constants();
+  void place_state();
   void send_inputs();
   void send_state();
   void require_one_graph() const;
@@ -103,10 +113,10 @@ class DeviceStep final : public DeviceCopies {
   const Plan& plan_;
   const Member& member_;
   const Buffers& buffers_;
-  const Program& program_;
+  Program& program_;
   const CudaGraphs graph_use_;
   const std::vector<DevicePart> parts_;
-  const DeviceMemory memory_;
+  DeviceMemory memory_;
   DeviceQueue queue_;
   InputStaging input_staging_;
   DeviceFaults faults_;
@@ -117,6 +127,8 @@ class DeviceStep final : public DeviceCopies {
   const bool on_device_alone_;                // no part of a step runs on the host
   std::vector<bool> new_inputs_, new_state_;  // by slot: must be sent before the next step
   bool any_new_input_ = false, any_new_state_ = false, any_bound_state_ = false;
+  bool state_moved_ = true;              // place_state() is due
+  EagerDevice* ops_ = nullptr;           // whose tensors are inputs, state or results; null: all of these are on the host
   std::vector<std::uint32_t> versions_;  // by state slot: of the bound tensor, as it was sent or brought back
   std::vector<bool> stale_;              // by buffer: the copy on the host is older than the bytes on the device
   bool warm_ = false;                    // every kernel has run

@@ -56,6 +56,12 @@ void StepGraphs::launch(std::size_t part) {
   ++queue_.counters.graph_launches;
 }
 
+void StepGraphs::drop() {
+  destroy();
+  ready_ = false;
+  queue_.counters.graph_nodes = 0;
+}
+
 void StepGraphs::destroy() noexcept {
   for (kernels::cuda::GraphExec exec : execs_)
     if (exec) queue_.runtime().destroy_exec(exec);

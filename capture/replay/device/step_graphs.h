@@ -24,6 +24,7 @@ class StepGraphs {
   // Captures all parts; nothing runs. Returns why that failed; "" if it did not, and ready() from then on. REQUIRES: every
   // kernel has run once, so that its code is loaded.
   std::string capture();
+  void drop();                    // addresses have changed: the graphs are captured again. REQUIRES: none of them runs
   void launch(std::size_t part);  // throws DeviceFailure. REQUIRES: ready(), and not a part of the host
 
  private:

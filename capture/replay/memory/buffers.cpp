@@ -114,11 +114,22 @@ void* Buffers::address(BufferId b) const {
   return table_.is_state(b) ? member_.state[b - table_.first_state]->base : bases_[b];
 }
 
+bool Buffers::is_bound_there(BufferId b) const { return table_.is_state(b) && member_.state[b - table_.first_state]->device(); }
+
+std::vector<Tensor> Buffers::read_there(const std::vector<ValueId>& values) const {
+  std::vector<DeviceCopies::Copied> copied;
+  for (ValueId v : values) {
+    const Type& type = plan_.graph.values[v].type;
+    copied.push_back({type.numel() > 0 ? buffer_view_of(plan_, table_, v) : BufferView(), type});
+  }
+  return device_->copies_there(copied);
+}
+
 Tensor Buffers::read(ValueId v) const {
   const Type& type = plan_.graph.values[v].type;
   if (type.numel() == 0) return empty(type);
   BufferView from = buffer_view_of(plan_, table_, v);
-  if (device_ && table_.is_chunk(from.buffer)) return device_->read(from, type);
+  if (device_ && (table_.is_chunk(from.buffer) || is_bound_there(from.buffer))) return device_->read(from, type);
   fetch(from.buffer);
   from.view.data = static_cast<char*>(address(from.buffer)) + from.offset;
   return copy_of_view(from.view, type);

@@ -22,7 +22,14 @@ namespace tapedeck::replay {
 class DeviceCopies {
  public:
   virtual void fetch(BufferId b) = 0;  // brings the copy up to date. REQUIRES: not a chunk of the arena
-  virtual Tensor read(const BufferView& from, const Type& type) = 0;  // a dense copy. REQUIRES: a chunk of the arena
+  // A dense copy on the host. REQUIRES: a chunk of the arena, or state that is bound to a tensor of the device.
+  virtual Tensor read(const BufferView& from, const Type& type) = 0;
+  // Dense copies on the device. Ops that are called from now on come after the copies.
+  struct Copied {
+    BufferView from;
+    Type type;
+  };
+  virtual std::vector<Tensor> copies_there(const std::vector<Copied>& values) = 0;
 
  protected:
   ~DeviceCopies() = default;
@@ -62,6 +69,8 @@ class Buffers {
 
   // A dense copy of a value from the bytes that are its own by the plan.
   Tensor read(ValueId v) const;
+  // The same on the device. REQUIRES: read_from() was called.
+  std::vector<Tensor> read_there(const std::vector<ValueId>& values) const;
   // Before the bytes are read by their address: if they are on a device, they come from there.
   void fetch(BufferId b) const {
     if (device_) device_->fetch(b);
@@ -69,6 +78,7 @@ class Buffers {
   void* address(BufferId b) const;  // now; of state that may be elsewhere than at the last step
 
  private:
+  bool is_bound_there(BufferId b) const;  // state whose bytes are those of a tensor of the device
   std::string name_of(BufferId b) const;
   void check_growth(BufferId b, std::int64_t there, bool allow_up_sizing) const;
   void put(BufferId b, std::shared_ptr<Buffer> buffer);

@@ -49,7 +49,7 @@ void Memory::check_apart(const Member& member, std::size_t slot, const Tensor& t
   const std::lock_guard lock(mutex_);
   const auto check = [&](const Member& m, std::size_t own) {
     for (std::size_t other = 0; other < m.state.size(); ++other)
-      if (other != own && m.state[other]->overlaps(tensor.impl()->data(), tensor.bytes()))
+      if (other != own && m.state[other]->overlaps(bytes_of(tensor), tensor.bytes()))
         throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to{}", m.state_names[own],
                                      m.state_names[other], &m == &member ? "" : fmt::format(": '{}' has both", m.name.view())));
   };
@@ -81,7 +81,7 @@ void Memory::point_at(Member& member, std::size_t slot, Tensor tensor) {
   for (Member* m : members_)
     if (m->family == member.family && m->returns_state) m->keep_outputs_in(*member.state[slot]);
   point();  // lets go of the old bytes before the new bytes are counted
-  const auto [first, end] = bound_.equal_range(tensor.impl()->data());
+  const auto [first, end] = bound_.equal_range(bytes_of(tensor));
   for (auto it = first; it != end; ++it)
     if (const auto known = it->second.lock(); known && !known->named && known->is_bound_to(tensor)) {
       value = known;

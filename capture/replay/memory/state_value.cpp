@@ -7,6 +7,10 @@
 
 namespace tapedeck::replay {
 
+EagerDevice* device_of(const Tensor& tensor) { return tensor.abstract() ? nullptr : tensor.impl()->storage->device; }
+
+void* bytes_of(const Tensor& tensor) { return device_of(tensor) ? tensor.impl()->resident_data() : tensor.impl()->data(); }
+
 void StateValue::own() {
   if (bound.defined() || base) return;
   bytes_ = Buffer(count_, type.bytes());
@@ -17,7 +21,8 @@ void StateValue::bind(Tensor tensor) {
   detail::Storage& storage = *tensor.impl()->storage;
   detail::before_write(storage, "replay", {});
   release();
-  count_.adopt(tensor.bytes());
+  counted_ = !device_of(tensor);
+  if (counted_) count_.adopt(tensor.bytes());
   ++storage.replays;
   bound_storage_ = &storage;
   bound = std::move(tensor);
@@ -25,7 +30,7 @@ void StateValue::bind(Tensor tensor) {
 }
 
 bool StateValue::is_bound_to(const Tensor& tensor) const {
-  return bound.defined() && bound.impl()->storage == tensor.impl()->storage && base == tensor.impl()->data() &&
+  return bound.defined() && bound.impl()->storage == tensor.impl()->storage && base == bytes_of(tensor) &&
          type == tensor.type();
 }
 
@@ -46,7 +51,7 @@ void StateValue::note_write() {
 
 void StateValue::release() {
   if (bound.defined()) {  // the tensor may have got another dtype and other bytes since (Module::to)
-    count_.forget(type.bytes());
+    if (counted_) count_.forget(type.bytes());
     if (bound.impl()->storage == bound_storage_) --bound_storage_->replays;
   }
   bound = Tensor();
