@@ -256,6 +256,8 @@ std::vector<Tensor> run_forward_part(const Op& op, const Derived& derived, std::
   VjpCalls calls{derived, kept, true};
   Scoped<VjpCalls*> two_parts(state.calls, &calls);
   Scoped<bool> no_grad(state.grad_enabled, false), autocast(state.autocast, false);
+  // Tensors that the vjp makes lie where the results of the node lie.
+  const Scoped<EagerDevice*> on(state.device, out[0]->storage ? out[0]->storage->device : nullptr);
   Vjp vjp;
   vjp.attrs = attrs;
   vjp.where = site;

@@ -392,6 +392,7 @@ void BackwardWalk::visit(NodeId n) {
   }
   std::vector<unsigned char> attrs;
   const std::vector<Region> regions(tape_.graph.regions_of(at).begin(), tape_.graph.regions_of(at).end());
+  const Scoped<EagerDevice*> on(thread_state().device, device_of_gradients(at));  // open() takes the gradients
   Vjp vjp = open(n, inputs);
   if (at.op->attrs) {
     const auto* from = static_cast<const unsigned char*>(tape_.graph.attributes(node(n)));
@@ -404,7 +405,6 @@ void BackwardWalk::visit(NodeId n) {
     ThreadState& state = thread_state();
     Scoped<NodeId> twin(state.twin, n);
     Scoped<Name> path(state.path, at.origin.path);
-    const Scoped<EagerDevice*> on(state.device, device_of_gradients(at));
     if (custom)
       run_custom(CustomBackward(extra->custom), &vjp, n);
     else

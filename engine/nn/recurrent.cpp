@@ -5,6 +5,7 @@
 #include <tapedeck/engine/nn/hooks.h>
 #include <tapedeck/engine/nn/recurrent.h>
 #include <tapedeck/engine/nn/rows.h>
+#include <tapedeck/engine/ops/device.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -39,6 +40,7 @@ void require_input(const Tensor& x, int rank, std::int64_t in, const char* form,
 
 // The given state, or zeros [n,hidden] if it is undefined.
 Tensor state_or_zeros(const Tensor& state, const Tensor& x, std::int64_t hidden, Site site) {
+  const OnDeviceOf there(x);
   return state.defined() ? state : zeros({x.size(0), hidden}, x.dtype(), site);
 }
 
@@ -143,6 +145,7 @@ RecurrentLayers::Result RecurrentLayers::run_layers(Tensor x, const States& init
     if (s.defined() && s.type() != state)
       throw TypeError(error_text(
           "recurrent", fmt::format("the initial state must be {}, not {}", to_string(state), to_string(s.type())), site));
+  const OnDeviceOf there(x);  // for states that are not given
   std::vector<States> last(initial.size());
   const std::size_t directions = options.bidirectional ? 2 : 1;
   for (std::size_t row = 0; row < weights.size(); row += directions) {

@@ -54,6 +54,12 @@ OnDevice::OnDevice(const std::string& device) : before_(thread_state().device) {
 }
 OnDevice::~OnDevice() { thread_state().device = before_; }
 
+OnDeviceOf::OnDeviceOf(const Tensor& x) : before_(thread_state().device) {
+  const detail::Storage* const storage = x.defined() ? x.impl()->storage : nullptr;
+  thread_state().device = storage ? storage->device : nullptr;
+}
+OnDeviceOf::~OnDeviceOf() { thread_state().device = before_; }
+
 void synchronize(const std::string& device) {
   if (EagerDevice* const d = find_eager_device(device)) d->synchronize();
 }

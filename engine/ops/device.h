@@ -62,6 +62,17 @@ class OnDevice {
   EagerDevice* before_;
 };
 
+// The same for the device that has this tensor; the host has abstract tensors.
+class OnDeviceOf {
+ public:
+  explicit OnDeviceOf(const Tensor& x);
+  ~OnDeviceOf();
+  OnDeviceOf(const OnDeviceOf&) = delete;
+
+ private:
+  EagerDevice* before_;
+};
+
 // Waits for the ops of all threads on the device. Throws the ExecutionError of one that has failed: of several ops of one
 // thread the first.
 void synchronize(const std::string& device);

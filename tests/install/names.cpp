@@ -56,6 +56,7 @@ using tapedeck::matmul;                        // engine/ops/matmul.h
 using tapedeck::max_pool1d;                    // engine/ops/pool.h
 using tapedeck::Module;                        // engine/nn/module.h
 using tapedeck::OnDevice;                      // engine/ops/device.h
+using tapedeck::OnDeviceOf;                    // engine/ops/device.h
 using tapedeck::one_hot;                       // engine/ops/softmax.h
 using tapedeck::PeakMemory;                    // engine/eager/memory.h
 using tapedeck::PoolReport;                    // capture/replay/replay_pool.h

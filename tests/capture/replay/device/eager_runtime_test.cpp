@@ -57,6 +57,42 @@ TEST_F(EagerRuntime, TrainsAsTheHostDoes) {
   for (std::size_t i = 0; i < host.size(); ++i) EXPECT_TRUE(bit_equal(host[i], there[i])) << i;
 }
 
+// Modules whose code makes tensors of its own, as a first state or as the gradient of a result that nobody reads.
+struct ModulesNet : Module {
+  TransformerBlock block{*this, "block", 12, TransformerOptions{.heads = 3, .causal = true}};
+  Gru gru{*this, "gru", 12, 6};
+  Lstm lstm{*this, "lstm", 6, 5};
+  BatchNorm norm{*this, "norm", 4};
+  Embedding rows{*this, "rows", 9, 5};
+  Tensor operator()(const Tensor& x, const Tensor& index) {
+    const Tensor y = lstm(gru(block(x)).y).y;
+    const Tensor picked = gather(y, index, 0);
+    return mean(square(norm(reshape(cumsum(picked, 0), {-1, 4})))) + mean(rows(reshape(index, {-1})));
+  }
+};
+
+std::vector<Tensor> train_modules(const char* device) {
+  manual_seed(4);
+  ModulesNet net;
+  net.to(device);
+  AdamW optimizer(net.parameters(), {.lr = 0.1});
+  const Tensor x = to_device(normal({4, 4, 12}), device);
+  std::vector<std::int32_t> numbers(80);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int32_t>(i * 7 % 4);
+  const Tensor index = to_device(from_vector(numbers, {4, 4, 5}), device);
+  for (int step = 0; step < 3; ++step) {
+    backward(net(x, index));
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  return net.parameters();
+}
+
+TEST_F(EagerRuntime, TrainsModulesThatMakeTensorsOfTheirOwn) {
+  const std::vector<Tensor> host = train_modules("cpu"), there = train_modules("cuda");
+  for (std::size_t i = 0; i < host.size(); ++i) EXPECT_TRUE(bit_equal(host[i], there[i])) << host[i].name().view();
+}
+
 TEST(EagerRuntimeQueue, MoreOpsThanPlacesForFaultsRunInOrder) {
   const auto fake = std::make_shared<test::FakeRuntime>();
   const std::unique_ptr<EagerDevice> device = make_runtime_device("cuda", fake);
