@@ -22,6 +22,7 @@ struct ModelOptions {
   std::string optimizer = {};  // "sgd" or "adamw"
   bool abstract = false;       // types only: no data is made, nothing is computed
   std::uint64_t seed = 42;
+  std::string device = "cpu";  // where the step runs while it is recorded, and where its tensors are; not with `abstract`
   std::string weights =
       {};  // a safetensors file whose weights take the place of those drawn from the seed; not with `abstract`
 };

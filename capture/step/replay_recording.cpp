@@ -86,7 +86,9 @@ ExecutorOptions on_device_of(const Captured& captured, ExecutorOptions executor)
 
 Plan plan_for(const Graph& graph, PlanOptions how, const ExecutorOptions& executor) {
   how.find_floor = false;  // a step does not tell its floor
-  return executor.device == "cpu" ? make_plan(graph, how) : make_device_plan(graph, how, executor.device);
+  if (executor.device == "cpu") return make_plan(graph, how);
+  if (how.level == OptimizationLevel::all) how.level = OptimizationLevel::fused;  // each node costs a launch
+  return make_device_plan(graph, how, executor.device);
 }
 
 RecordingReplayer::RecordingReplayer(PlanOptions plan, ExecutorOptions executor)

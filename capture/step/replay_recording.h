@@ -30,7 +30,8 @@ class RecordingReplayer {
 // Where a step was recorded on a device, its executors run there, use its tensors where they lie, and give results there. They
 // are in no pool.
 ExecutorOptions on_device_of(const Captured& captured, ExecutorOptions executor);
-// A plan of the graph for such an executor. On a device a budget holds for all memory there (device_plan.h).
+// A plan of the graph for such an executor. On a device a budget holds for all memory there (device_plan.h), and elementwise
+// nodes are fused unless a lower level than the default is asked for.
 Plan plan_for(const Graph& graph, PlanOptions how, const ExecutorOptions& executor);
 
 // The options for an executor of this recording, with its name: "WHATstep(f32[32,784])".

@@ -23,10 +23,12 @@ Tensor sample_images(const ModelOptions& options, std::int64_t channels) {
 Captured capture_training(const std::string& name, const ModelOptions& options, const std::vector<Tensor>& parameters,
                           const std::vector<Sample>& samples, const std::function<Tensor(const std::vector<Tensor>&)>& loss) {
   const auto optimizer = make_optimizer(options.optimizer, parameters);
+  std::vector<Tensor> values;
+  for (const Sample& s : samples) values.push_back(options.device == "cpu" ? s.value : to_device(s.value, options.device));
   next_step();
   Capture capture(name);
   std::vector<Tensor> inputs;
-  for (const Sample& s : samples) inputs.push_back(capture.input(s.name, s.value));
+  for (std::size_t i = 0; i < samples.size(); ++i) inputs.push_back(capture.input(samples[i].name, values[i]));
   const Tensor result = [&] {
     const Autocast autocast(options.dtype == "f16" ? DType::f16 : DType::bf16,
                             options.dtype == "f16" || options.dtype == "bf16");

@@ -50,6 +50,7 @@ Captured record_training(const std::string& name, const ModelOptions& options, M
       return std::make_unique<Net>();
   }();
   if (!options.weights.empty()) load_model_weights(*net, name, options.weights);
+  if (options.device != "cpu") net->to(options.device);
   const std::vector<Sample> samples = make_samples(options);
   return capture_training(name, options, net->parameters(), samples,
                           [&](const std::vector<Tensor>& in) { return loss(*net, in); });

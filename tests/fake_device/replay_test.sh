@@ -4,6 +4,15 @@
 tool=${TAPEDECK_TOOL_ON_FAKE_DEVICE:?}
 rm -rf ./*.tape ./*.graph ./*.npy good short zero
 
+# A step that runs on the device while it is recorded makes the file of the host.
+for model in mlp lstm_lm; do
+  expect 0 record $model --batch 2 --seed 5 -o host.tape
+  expect 0 record $model --batch 2 --seed 5 --device cuda -o there.tape; quiet
+  cmp -s host.tape there.tape || fail "$model recorded on the device is another file than recorded on the host"
+done
+expect 2 record mlp --device gpu -o no.tape; said "no device 'gpu'"; absent no.tape
+expect 2 record mlp --device cuda --abstract -o no.tape; absent no.tape
+
 # Six steps leave the state and the outputs that the CPU leaves. All but the first are launched while their inputs are read ahead; the last one is waited for.
 expect 0 record cnn --batch 4 -o c.tape
 expect 0 replay c.tape --steps 6 --threads 1 --save cpu.tape --json; cp out cpu.json

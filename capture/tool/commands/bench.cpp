@@ -241,7 +241,7 @@ class BenchRun {
       return *file.plan;
     tapedeck::PlanOptions how = plan_;
     how.costs = choose_costs(options_.costs, file);
-    if (file.plan) how.level = file.plan->level;
+    how.level = file.plan ? file.plan->level : default_level(options_.device.device);
     if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;  // --chunk alone asks for nothing else
     how.find_floor = false;  // a bench does not tell the floor, and the steps of programs do not look for it
     return options_.device.on_device() ? make_device_plan(file.captured, how, options_.device.device)

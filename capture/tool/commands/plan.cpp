@@ -42,7 +42,7 @@ struct PlanCommandOptions {
   std::string chunk;   // most bytes of one block of the arena; empty: the arena is one block
   std::string strategy = "auto";
   std::string order = "auto";  // or "recorded"
-  int level = 2;               // of the passes that run first
+  int level = -1;              // of the passes that run first; -1: that of the device
   WishWords wishes;
   std::int64_t align = -1;  // -1: the alignment of the device
   std::string device = "cpu";
@@ -88,7 +88,7 @@ std::vector<Option> memory_options(PlanCommandOptions& o) {
        .help = "The order of nodes: as recorded, or the one of several that keeps the fewest bytes alive.",
        .group = "Memory",
        .choices = {"recorded", "auto"}},
-      level_option(&o.level),
+      level_option(&o.level, "2; 3 on a GPU"),
       chunk_option(&o.chunk, "Allocate the arena"),
       {.name = "--again",
        .to = &o.again,
@@ -283,7 +283,7 @@ tapedeck::PlanOptions options_asked_for(const PlanCommandOptions& options) {
   how.strategy = strategy_named(options.strategy);
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   how.wishes = options.wishes.wishes();
-  how.level = static_cast<OptimizationLevel>(options.level);
+  how.level = options.level < 0 ? default_level(options.device) : static_cast<OptimizationLevel>(options.level);
   how.alignment = options.align;
   how.device = options.device == "cpu" ? DeviceType::cpu : DeviceType::cuda;
   how.chunk_bytes = parse_chunk(options.chunk);

@@ -1,4 +1,5 @@
 // record: captures one training step of a model and prints the contents of the capture, as a summary or value by value.
+#include <tapedeck/capture/replay/device/open_device.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/missing_file.h>
 #include <tapedeck/capture/tool/files/outputs.h>
@@ -67,6 +68,12 @@ std::vector<Option> other_options(RecordOptions& o) {
       {.name = "--abstract",
        .to = &o.options.abstract,
        .help = "Record types only: this takes no memory and computes nothing."},
+      {.name = "--device",
+       .metavar = "DEVICE",
+       .to = &o.options.device,
+       .help = "Where the step runs while it is recorded: cpu, cuda, or cuda:1. The file is the same, but for the last bits of "
+               "results that a GPU rounds in another way, and can be replayed on any device.",
+       .excludes = "--abstract"},
       {.name = "--output",
        .letter = 'o',
        .metavar = "FILE.tape",
@@ -96,6 +103,7 @@ int run_record(const RecordOptions& request) {
   const StopAtInterrupt stop;
   check_outputs({request.options.weights}, {{"-o", request.output}});
   if (!request.options.weights.empty()) require_other_file(request.options.weights);
+  open_device(request.options.device);  // throws before anything is made if it is not there
   Captured captured;
   const TapeFile file = record_tape(request.model, request.options, &captured);
   save_tape(request.output, file);

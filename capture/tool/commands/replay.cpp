@@ -462,7 +462,7 @@ int run_replay(const ReplayOptions& options) {
   options.device.check();
   check_files(options, {});
   TraceFiles traces(options);
-  OptimizationLevel level = OptimizationLevel::all;
+  OptimizationLevel level = default_level(options.device.device);
   TapeFile file = load(options, &level);
   const int threads = thread_count(options);
   const bool keeps = keeps_plan(options, file);

@@ -45,7 +45,7 @@ Option parallel_peak_option(double* to, const std::string& when) {
           .most = 1e6};
 }
 
-Option level_option(int* to) {
+Option level_option(int* to, const std::string& fallback) {
   return {.name = "--level",
           .metavar = "N",
           .to = to,
@@ -53,6 +53,7 @@ Option level_option(int* to) {
               "How much the passes may change the graph first: 0 nothing, 1 leave out what nobody needs and what changes "
               "nothing, 2 run all passes but one, 3 also make one node of elementwise nodes that hand values to each other. "
               "Results have the same bits at every level.",
+          .fallback = fallback,
           .least = 0,
           .most = 3};
 }
@@ -168,6 +169,11 @@ CudaGraphs DeviceWords::cuda_graphs() const {
 void DeviceWords::check() const {
   if (!on_device() && graphs != "auto") throw UsageError(fmt::format("--cuda-graphs {} needs --device cuda", graphs));
   open_device(device);
+}
+
+// On a GPU each node costs a launch, so fewer nodes are faster there.
+OptimizationLevel default_level(const std::string& device) {
+  return device == "cpu" ? OptimizationLevel::all : OptimizationLevel::fused;
 }
 
 bool serves_device(const Plan& plan, const std::string& device) {

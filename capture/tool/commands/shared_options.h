@@ -18,7 +18,7 @@ Option json_option(bool* to);
 // `action` begins the sentence "... in chunks of at most this size"; `when` is a sentence before the help.
 Option chunk_option(std::string* to, const std::string& action);
 Option parallel_peak_option(double* to, const std::string& when = "");
-Option level_option(int* to);  // 0 to 3: the value of an OptimizationLevel
+Option level_option(int* to, const std::string& fallback = "");  // 0 to 3: the value of an OptimizationLevel
 Option align_option(std::int64_t* to);
 Option costs_option(std::string* to, const std::string& when = "");
 Option tolerance_option(const char* name, double* to, const std::string& help);
@@ -45,6 +45,8 @@ struct DeviceWords {
   void check() const;
 };
 std::vector<Option> device_options(DeviceWords* to);
+// The level of passes for a plan that is made anew, where nothing asks for another.
+OptimizationLevel default_level(const std::string& device);
 // Whether a replay on the device can take the plan of a file as it is. Says so if not: the plan takes more than its budget.
 bool serves_device(const Plan& plan, const std::string& device);
 
