@@ -292,7 +292,8 @@ Tensor read_tensor(const ByteSource& file, const TensorPlace& place) {
 Bytes dense_bytes(const Tensor& tensor, std::vector<unsigned char>* copy) {
   const auto bytes = static_cast<std::size_t>(tensor.bytes());
   if (bytes == 0) return {};
-  if (tensor.dense()) return {static_cast<const unsigned char*>(tensor.data()), bytes};
+  const bool on_device = !tensor.abstract() && tensor.impl()->storage->device;
+  if (tensor.dense() && !on_device) return {static_cast<const unsigned char*>(tensor.data()), bytes};
   copy->resize(bytes);
   tensor.copy_to(copy->data(), bytes, dtype_size(tensor.dtype()));
   return *copy;
