@@ -39,17 +39,18 @@ inline constexpr int kTall = kThreads / kWarp;  // threads of one sequence, wher
 
 // Sequences are cut where their number alone would not fill the device: into warps along, and into blocks across.
 struct Pieces {
-  static constexpr std::int64_t kEnoughWarps = 4096, kEnoughBlocks = 1024, kShort = 1024, kColumns = 128;
+  static constexpr std::int64_t kEnoughWarps = 4096, kEnoughBlocks = 1024, kShort = 1024;
+  static constexpr std::int64_t kColumns = 128, kManyTiles = 256, kShortColumn = 128, kStepAcross = 32;
   std::int64_t results = 0, length = 0, piece = 0, pieces = 1;
 
   Pieces(std::int64_t n_results, std::int64_t n, bool across = false) : results(n_results), length(n), piece(n) {
-    if (results == 0 || length <= kShort) return;
     const std::int64_t tiles = across ? (results - 1) / kColumns + 1 : results;
-    const std::int64_t shortest = across ? kSlots : kShort;
+    if (results == 0 || length <= (across && tiles < kManyTiles ? kShortColumn : kShort)) return;
+    const std::int64_t shortest = across ? kStepAcross : kShort, step = across ? kStepAcross : kSlots;
     std::int64_t wanted = (across ? kEnoughBlocks : kEnoughWarps) / tiles;
     if (wanted > length / shortest) wanted = length / shortest;
     if (wanted < 2) return;
-    piece = ((length - 1) / wanted / kSlots + 1) * kSlots;
+    piece = ((length - 1) / wanted / step + 1) * step;
     pieces = (length - 1) / piece + 1;
   }
   // The bytes of workspace for the totals of the pieces.

@@ -1,7 +1,10 @@
 // Tests the harness itself, without a GPU: the kernels of the CPU pass, and kernels with planted mistakes do not.
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/kernels/cuda/kernel_table.h>
 #include <tapedeck/tests/gpu/harness/check_op.h>
+#include <tapedeck/tests/gpu/harness/device_step.h>
 
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -119,6 +122,35 @@ TEST(GpuHarness, AWriteBehindTheWorkspaceIsFound) {
   }
   ASSERT_FALSE(findings.wrong.empty());
   EXPECT_NE(findings.wrong[0].find("behind the workspace was written"), std::string::npos) << findings.wrong[0];
+}
+
+// ---- steps near the CPU's ----
+
+// A step that multiplies a weight by `factor`. A difference of two weights that are equal but for rounding is chaotic.
+Executor product_step(double factor, bool chaotic) {
+  Tensor w = full({64}, 0.75);
+  w.requires_grad(true);
+  const Tensor start = full({64}, 3.0);
+  Capture capture("product");
+  const Tensor x = capture.input("x", start);
+  const Tensor y = w * factor * x;
+  capture.output("y", chaotic ? (y - x * 0.75) * 1e6 : y);
+  const Step step = step_of(capture.finish());
+  return executor_on("cpu", step);
+}
+
+TEST(NearTheCpu, SeesAWrongResult) {
+  Executor right = product_step(1.0, false), wrong = product_step(1.01, false), same = product_step(1.0, false);
+  const Nearness nearness{&relative_distance, 2e-3, 0x1p-20};
+  run_near_the_cpu(same, right, nearness, "the same step");
+  EXPECT_NONFATAL_FAILURE(run_near_the_cpu(wrong, right, nearness, "a wrong step"), "a wrong step, output 0");
+}
+
+TEST(NearTheCpu, AllowsWhatRoundingDoes) {
+  Executor right = product_step(1.0, true), rounded = product_step(1.0 + 0x1p-21, true), wrong = product_step(1.001, true);
+  const Nearness nearness{&relative_distance, 2e-3, 0x1p-20};
+  run_near_the_cpu(rounded, right, nearness, "a rounded step");
+  EXPECT_NONFATAL_FAILURE(run_near_the_cpu(wrong, right, nearness, "a wrong step"), "a wrong step, output 0");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/replay/device/fake_runtime.h>
+#include <tapedeck/tests/gpu/harness/device_step.h>
 #include <tapedeck/tests/gpu/harness/gpu_test.h>
 
 #include <gtest/gtest.h>
@@ -44,9 +45,9 @@ class ZooStepGpu : public GpuTest {
   std::optional<ScopedDevice> scope_;
 };
 
-// A training step at small sizes. Plain SGD: the first steps of AdamW divide noise by noise.
-struct Step {
-  Step(const std::string& name, const char* dtype) {
+// A training step of the zoo at small sizes. Plain SGD: the first steps of AdamW divide noise by noise.
+struct ZooStep {
+  ZooStep(const std::string& name, const char* dtype) {
     const Model& model = *find_model(name);
     ModelOptions options = small_options(model);
     options.dtype = dtype;
@@ -66,12 +67,6 @@ struct Step {
   std::vector<Tensor> inputs, state;
 };
 
-std::vector<Tensor> results(const Executor& e) {
-  std::vector<Tensor> all = e.outputs();
-  for (const std::string& name : e.state_names()) all.push_back(e.state(name));
-  return all;
-}
-
 // The largest difference of two tensors, relative to the largest number of the second. Weights have up to 138 million numbers.
 double f32_difference(const Tensor& a, const Tensor& b) {
   const Tensor f32_a = cast(a, DType::f32), f32_b = cast(b, DType::f32);
@@ -85,13 +80,8 @@ double f32_difference(const Tensor& a, const Tensor& b) {
   return static_cast<double>(most) / static_cast<double>(scale);
 }
 
-void expect_near(const std::vector<Tensor>& x, const std::vector<Tensor>& y, double tolerance, const std::string& when) {
-  ASSERT_EQ(x.size(), y.size());
-  for (std::size_t k = 0; k < x.size(); ++k) EXPECT_LE(f32_difference(x[k], y[k]), tolerance) << when << ", result " << k;
-}
-
 void expect_same_bits(const Executor& a, const Executor& b, const std::string& when) {
-  const std::vector<Tensor> x = results(a), y = results(b);
+  const std::vector<Tensor> x = everything(a), y = everything(b);
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(bit_equal(x[i], y[i])) << when << ", result " << i;
 }
 
@@ -109,7 +99,7 @@ TEST_P(ZooGpu, AStepIsOneGraphNearTheCpu) {
   if (stand_in() && GetParam() != "lenet" && GetParam() != "lstm_lm") GTEST_SKIP() << "takes seconds on the CPU";
   for (const char* dtype : {"f32", "bf16"}) {
     SCOPED_TRACE(dtype);
-    const Step step(GetParam(), dtype);
+    const ZooStep step(GetParam(), dtype);
     const Plan plan = make_device_plan(step.captured.graph, {.find_floor = false});
     for (const HostNode& node : device_schedule(plan).host_nodes)
       ADD_FAILURE() << plan.graph.node_text(node.node) << ": " << node.why;
@@ -117,13 +107,10 @@ TEST_P(ZooGpu, AStepIsOneGraphNearTheCpu) {
     EXPECT_EQ(on_gpu.observed_peak_bytes(), planned_device_bytes(plan));
     step.give(on_gpu);
     step.give(on_cpu);
-    const double tolerance = std::string(dtype) == "f32" ? 2e-3 : 6e-2;
-    for (int i = 0; i < 3; ++i) {  // kernel after kernel, captured, launched again
-      on_gpu.run();
-      on_cpu.run();
-      expect_near(on_gpu.outputs(), on_cpu.outputs(), tolerance, "step " + std::to_string(i));
-    }
-    expect_near(results(on_gpu), results(on_cpu), tolerance, "after the last step");
+    const bool half = std::string(dtype) == "bf16";
+    const Nearness nearness{&f32_difference, half ? 6e-2 : 2e-3, half ? 0x1p-11 : 0x1p-20};
+    for (int i = 0; i < 3; ++i)  // kernel after kernel, captured, launched again
+      run_near_the_cpu(on_gpu, on_cpu, nearness, "step " + std::to_string(i));
     EXPECT_EQ(on_gpu.device_counters().graph_launches, 2);
     EXPECT_EQ(on_gpu.device_counters().without_graphs, "");
     std::printf("%s %s: %lld nodes of a graph\n", GetParam().c_str(), dtype,
@@ -139,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ZooGpu, ::testing::ValuesIn(model_names()),
 class ManyStepsGpu : public ZooStepGpu, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(ManyStepsGpu, GraphsHaveTheBitsOfKernelAfterKernel) {
-  const Step step(GetParam(), "f32");
+  const ZooStep step(GetParam(), "f32");
   const Plan plan = make_device_plan(step.captured.graph, {.find_floor = false});
   Executor graphs(plan, {.device = "cuda", .cuda_graphs = CudaGraphs::required});
   Executor calls(plan, {.device = "cuda", .cuda_graphs = CudaGraphs::off});

@@ -1,9 +1,10 @@
 // Times replays and kernels on a GPU.
 //
-//   gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--probe]
+//   gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--once] [--probe]
 //
-// --only takes the workloads and kernels whose name holds the text. --probe prints what the device is, and times nothing. The
-// exit code is 1 if something failed, and 6 with one line if there is no device.
+// --only takes the workloads and kernels whose name holds the text. --once runs one step of each workload without a graph, and
+// times nothing: for a profiler. --probe prints what the device is. The exit code is 1 if something failed, and 6 with one line
+// if there is no device.
 #include <tapedeck/capture/replay/device/device_plan.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/kernels/cuda/runtime.h>
@@ -19,7 +20,7 @@ namespace {
 struct Arguments {
   std::string json, only;
   double seconds = 90;
-  bool probe = false;
+  bool once = false, probe = false;
 };
 
 void set_all(Executor* executor, const Captured& values) {
@@ -29,7 +30,7 @@ void set_all(Executor* executor, const Captured& values) {
     executor->set_state(g.value_name(g.n_inputs + static_cast<ValueId>(s)), values.state[s]);
 }
 
-void bench_workload(const Workload& w, double seconds, Rows* rows) {
+void bench_workload(const Workload& w, double seconds, bool once, Rows* rows) {
   try {
     const auto begin = Clock::now();
     const Captured captured = w.record();
@@ -37,6 +38,7 @@ void bench_workload(const Workload& w, double seconds, Rows* rows) {
     Executor executor(plan, {.device = "cuda"});
     set_all(&executor, captured);
     executor.run();
+    if (once) return;
     const double ready_ms = us_since(begin) / 1000;
     const Times t = measure([&] { executor.launch(); }, [&] { executor.synchronize(); }, seconds, 3, 150, 500);
     const DeviceCounters counters = executor.device_counters();
@@ -76,7 +78,8 @@ int run(const Arguments& arguments) {
     return false;
   };
   for (const Workload& w : workloads())
-    if (in_time(w.name)) bench_workload(w, 2, &rows);
+    if (in_time(w.name)) bench_workload(w, 2, arguments.once, &rows);
+  if (arguments.once) return rows.failures() > 0 ? 1 : 0;
   for (const KernelCase& c : kernel_cases())
     if (in_time(c.example)) bench_kernel(c, 0.4, &rows);
   return rows.failures() > 0 ? 1 : 0;
@@ -95,10 +98,12 @@ int main(int argc, char** argv) {
       arguments.seconds = std::atof(argv[++i]);
     else if (is("--only"))
       arguments.only = argv[++i];
+    else if (std::strcmp(argv[i], "--once") == 0)
+      arguments.once = true;
     else if (std::strcmp(argv[i], "--probe") == 0)
       arguments.probe = true;
     else
-      return fmt::print(stderr, "gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--probe]\n"), 2;
+      return fmt::print(stderr, "gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--once] [--probe]\n"), 2;
   }
   return tapedeck::gpu::run(arguments);
 }

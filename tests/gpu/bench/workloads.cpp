@@ -106,16 +106,19 @@ Captured residual(const std::string& dtype) {
 }  // namespace
 
 std::vector<Workload> workloads() {
-  PlanOptions no_passes;
+  PlanOptions no_passes, fused;
   no_passes.level = OptimizationLevel::none;
-  return {{"W1 100 adds", &adds, no_passes},
-          {"W2 mlp", &perceptron},
-          {"W3 gru", &recurrent},
-          {"W4 transformer bf16", [] { return transformer("bf16"); }},
-          {"W4 transformer f32", [] { return transformer("f32"); }},
-          {"W5 resnet18 bf16", [] { return residual("bf16"); }},
-          {"W5 resnet18 f32", [] { return residual("f32"); }},
-          {"W6 chain", &chain}};
+  fused.level = OptimizationLevel::fused;
+  std::vector<Workload> all = {{"W1 100 adds", &adds, no_passes},
+                               {"W2 mlp", &perceptron},
+                               {"W3 gru", &recurrent},
+                               {"W4 transformer bf16", [] { return transformer("bf16"); }},
+                               {"W4 transformer f32", [] { return transformer("f32"); }},
+                               {"W5 resnet18 bf16", [] { return residual("bf16"); }},
+                               {"W5 resnet18 f32", [] { return residual("f32"); }},
+                               {"W6 chain", &chain}};
+  for (std::size_t i = 0, n = all.size(); i < n; ++i) all.push_back({all[i].name + " fused", all[i].record, fused});
+  return all;
 }
 
 }  // namespace tapedeck::gpu

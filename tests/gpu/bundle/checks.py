@@ -5,13 +5,16 @@
   checks.py check PROGRAM OUT.json LOG --seconds S
   checks.py sanitize PROGRAM OUT.json LOG --seconds S
   checks.py replay FOLDER OUT.json LOG --seconds S
+  checks.py profile PROGRAM OUT.json LOG --seconds S
   checks.py merge FOLDER
 """
 import argparse
+import csv
 import glob
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -213,6 +216,58 @@ def sanitize(arguments):
     return 1 if failed else 0
 
 
+# ---- Nsight Compute ----
+PROFILED = ("W2 mlp", "W3 gru", "W4 transformer bf16", "W4 transformer f32", "W5 resnet18 bf16", "W5 resnet18 f32", "W6 chain")
+
+
+def profiler():
+    places = [shutil.which("ncu"), "/usr/local/cuda/bin/ncu"] + sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu"))
+    return next((p for p in places if p and os.access(p, os.X_OK)), None)
+
+
+def kernel_times(text):
+    """Microseconds and calls of each kernel in the table that ncu prints, the longest first."""
+    begin = text.find('"ID"')
+    times = {}
+    for row in csv.DictReader(text[begin:].splitlines()) if begin >= 0 else []:
+        scale = {"ns": 1e-3, "nsecond": 1e-3, "us": 1, "usecond": 1, "ms": 1e3, "msecond": 1e3}.get(row.get("Metric Unit"))
+        if scale is None:
+            continue
+        name = re.sub(r"\(anonymous namespace\)::|tapedeck::|kernels::|cuda::|<unnamed>::", "", row["Kernel Name"])
+        key = f"{name[:300]} grid {row.get('Grid Size', '')} block {row.get('Block Size', '')}"
+        us, calls = times.get(key, (0, 0))
+        times[key] = (us + float(row["Metric Value"].replace(",", "")) * scale, calls + 1)
+    return sorted(((us, calls, name) for name, (us, calls) in times.items()), reverse=True)
+
+
+def profile(arguments):
+    """The time of each kernel in one step of each workload, alone on the device."""
+    found, deadline = profiler(), time.monotonic() + arguments.seconds
+    if not found:
+        print("left out: there is no ncu")
+        write_json(arguments.out, {"left_out": "there is no ncu"})
+        return 0
+    results, failed = {}, 0
+    for workload in PROFILED:
+        command = [found, "--csv", "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--print-kernel-base", "demangled",
+                   "--print-units", "base", arguments.program, "--once", "--only", workload]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=max(1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            print(f"{workload}: the time was over")
+            failed += 1
+            continue
+        times = kernel_times(done.stdout)
+        results[workload] = times
+        failed += not times
+        print(f"{workload}: {sum(us for us, _, _ in times):.1f} us in {sum(calls for _, calls, _ in times)} kernels, exit {done.returncode}" +
+              ("" if times else ": " + (done.stdout + done.stderr)[-400:]))
+        for us, calls, name in times[:12]:
+            print(f"  {us:9.1f} us  {calls:4} x  {name[:200]}")
+    write_json(arguments.out, results)
+    return 1 if failed else 0
+
+
 # ---- the tool ----
 def replay(arguments):
     tool, deadline = os.path.join(arguments.program, "bin", "tapedeck"), time.monotonic() + arguments.seconds
@@ -295,14 +350,15 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info").add_argument("out")
     commands.add_parser("merge").add_argument("out")
-    for name in ("check", "sanitize", "replay"):
+    for name in ("check", "sanitize", "replay", "profile"):
         command = commands.add_parser(name)
         command.add_argument("program")
         command.add_argument("out")
         command.add_argument("log")
         command.add_argument("--seconds", type=float, default=100)
     arguments = parser.parse_args()
-    return {"info": info, "check": check, "sanitize": sanitize, "replay": replay, "merge": merge}[arguments.command](arguments)
+    return {"info": info, "check": check, "sanitize": sanitize, "replay": replay,
+            "profile": profile, "merge": merge}[arguments.command](arguments)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,10 @@
 #include <tapedeck/tests/capture/replay/device/fake_runtime.h>
 #include <tapedeck/tests/capture/replay_check.h>
 
+#include <gtest/gtest.h>
+
 #include <cmath>
+#include <utility>
 
 namespace tapedeck::gpu {
 namespace {
@@ -70,6 +73,47 @@ std::string differing(const Executor& executor, const std::vector<Tensor>& got, 
   for (std::size_t i = 0; i < got.size(); ++i)
     if (!bit_equal(got[i], expected[i])) all += (i < outputs ? "output " + std::to_string(i) : names[i - outputs]) + " ";
   return all;
+}
+
+namespace {
+
+void set_state(Executor& executor, const std::vector<Tensor>& state) {
+  const std::vector<std::string> names = executor.state_names();
+  for (std::size_t s = 0; s < names.size(); ++s) executor.set_state(names[s], state[s]);
+}
+
+// Each number times 1 + shake or 1 - shake, in turn. Integers stay.
+Tensor shaken(const Tensor& t, double shake) {
+  if (t.dtype() != DType::f32) return t;
+  std::vector<float> x = t.to_vector<float>();
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] *= static_cast<float>(i * 2654435761u % 64 < 32 ? 1 + shake : 1 - shake);
+  return from_vector(x, t.shape());
+}
+
+}  // namespace
+
+void run_near_the_cpu(Executor& gpu, Executor& cpu, const Nearness& nearness, const std::string& when) {
+  std::vector<Tensor> before;
+  for (const std::string& name : gpu.state_names()) before.push_back(gpu.state(name));
+  set_state(cpu, before);
+  gpu.run();
+  cpu.run();
+  const std::vector<Tensor> got = everything(gpu), expected = everything(cpu);
+  std::vector<std::pair<std::size_t, double>> far;
+  for (std::size_t k = 0; k < got.size(); ++k)
+    if (const double d = nearness.distance(got[k], expected[k]); !(d <= nearness.tolerance)) far.emplace_back(k, d);
+  if (far.empty()) return;
+  constexpr double kTimes = 8;
+  for (Tensor& t : before) t = shaken(t, nearness.shake);
+  set_state(cpu, before);
+  cpu.run();
+  const std::vector<Tensor> rounded = everything(cpu);
+  const std::vector<std::string> names = cpu.state_names();
+  const std::size_t outputs = got.size() - names.size();
+  for (const auto& [k, d] : far)
+    EXPECT_LE(d, kTimes * nearness.distance(rounded[k], expected[k]))
+        << when << ", " << (k < outputs ? "output " + std::to_string(k) : names[k - outputs]) << "; the tolerance is "
+        << nearness.tolerance;
 }
 
 double relative_distance(const Tensor& got, const Tensor& expected) {

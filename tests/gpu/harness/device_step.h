@@ -42,6 +42,17 @@ Executor executor_on(const std::string& device, const Step& step, const PlanOpti
 std::vector<Tensor> everything(const Executor& executor);
 // The names of those that differ in a bit; empty if none.
 std::string differing(const Executor& executor, const std::vector<Tensor>& got, const std::vector<Tensor>& expected);
+// Runs one step on both, from the state that `gpu` has. Every result of the GPU must be within `tolerance` of the CPU's, by the
+// given measure. A net may make much of little: batch norm over two numbers, or AdamW with gradients that are zero but for
+// rounding. So a result that is farther away is compared with what rounding does on the CPU: the step is run there once more,
+// with each weight multiplied by 1 + shake or 1 - shake, and the result of the GPU may be eight times as far away as that of
+// this step. Adds a failure for each result that is not near.
+struct Nearness {
+  double (*distance)(const Tensor& got, const Tensor& expected);
+  double tolerance, shake;
+};
+void run_near_the_cpu(Executor& gpu, Executor& cpu, const Nearness& nearness, const std::string& when);
+
 // The root of the mean square of the differences, relative to that of the expected numbers; 0 for equal integers, 1 for others.
 double relative_distance(const Tensor& got, const Tensor& expected);
 
