@@ -159,25 +159,50 @@ Notes unwanted_notes(const DnnConvolution& p) {
            dnn::CUDNN_NUMERICAL_NOTE_TENSOR_CORE, dnn::CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}};
 }
 
-struct Engine {
-  bool usable = false;
-  bool compiled_at_run_time = false;  // such an engine takes long to plan, so it is the last resort
-};
+constexpr std::int64_t kMostKnobs = dnn::CUDNN_KNOB_TYPE_COUNTS;
 
-Engine engine_of(const DnnApi& api, Descriptor& configuration, const DnnConvolution& p) {
+std::vector<int> read_notes(Descriptor& engine, DnnAttribute attribute, DnnAttributeType type, std::int64_t most) {
+  std::vector<int> notes(static_cast<std::size_t>(most));
+  notes.resize(static_cast<std::size_t>(engine.get(attribute, type, most, notes.data())));
+  return notes;
+}
+
+bool has(const std::vector<int>& notes, int note) { return std::find(notes.begin(), notes.end(), note) != notes.end(); }
+
+// The engine of a configuration, with its notes. It is not usable if cuDNN does not tell them.
+DnnConfiguration read_configuration(const DnnApi& api, Descriptor& configuration, const DnnConvolution& p) {
   Descriptor engine(api, dnn::CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   DnnDescriptor at = engine.get();
   configuration.get(dnn::CUDNN_ATTR_ENGINECFG_ENGINE, dnn::CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &at);
-  int notes[dnn::CUDNN_NUMERICAL_NOTE_TYPE_COUNT], behaviour[dnn::CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
-  const std::int64_t n = engine.get(dnn::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, dnn::CUDNN_TYPE_NUMERICAL_NOTE,
-                                    dnn::CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes);
-  const std::int64_t m = engine.get(dnn::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, dnn::CUDNN_TYPE_BEHAVIOR_NOTE,
-                                    dnn::CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, behaviour);
-  if (configuration.status() != 0 || engine.status() != 0) return {};
-  Engine result{true, std::find(behaviour, behaviour + m, dnn::CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviour + m};
-  for (const int unwanted : unwanted_notes(p).all)
-    if (unwanted >= 0 && std::find(notes, notes + n, unwanted) != notes + n) result.usable = false;
-  return result;
+  DnnConfiguration c;
+  c.notes = read_notes(engine, dnn::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, dnn::CUDNN_TYPE_NUMERICAL_NOTE,
+                       dnn::CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  c.behaviour = read_notes(engine, dnn::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, dnn::CUDNN_TYPE_BEHAVIOR_NOTE,
+                           dnn::CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  c.usable = configuration.status() == 0 && engine.status() == 0;
+  for (const int unwanted : unwanted_notes(p).all) c.usable = c.usable && !(unwanted >= 0 && has(c.notes, unwanted));
+  if (engine.get(dnn::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, dnn::CUDNN_TYPE_INT64, 1, &c.engine) != 1) c.engine = -1;
+  return c;
+}
+
+std::vector<std::pair<int, std::int64_t>> read_knobs(const DnnApi& api, Descriptor& configuration) {
+  std::vector<Descriptor> choices;
+  std::vector<DnnDescriptor> at;
+  for (std::int64_t i = 0; i < kMostKnobs; ++i) {
+    choices.emplace_back(api, dnn::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    at.push_back(choices.back().get());
+  }
+  const std::int64_t n =
+      configuration.get(dnn::CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, dnn::CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostKnobs, at.data());
+  std::vector<std::pair<int, std::int64_t>> knobs;
+  for (std::int64_t i = 0; i < n; ++i) {
+    Descriptor& choice = choices[static_cast<std::size_t>(i)];
+    std::pair<int, std::int64_t> knob{-1, -1};
+    choice.get(dnn::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, dnn::CUDNN_TYPE_KNOB_TYPE, 1, &knob.first);
+    choice.get(dnn::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, dnn::CUDNN_TYPE_INT64, 1, &knob.second);
+    knobs.push_back(knob);
+  }
+  return knobs;
 }
 
 // The configurations that a heuristic proposes for the graph, the best first.
@@ -294,8 +319,8 @@ std::unique_ptr<DnnPlan> make_plan(const DnnApi& api, DnnHandle handle, const Dn
   for (const bool compiled : {false, true})
     for (const int mode : {dnn::CUDNN_HEUR_MODE_A, dnn::CUDNN_HEUR_MODE_FALLBACK})
       for (Descriptor& configuration : propose(api, parts.back(), mode)) {
-        const Engine engine = engine_of(api, configuration, p);
-        if (!engine.usable || engine.compiled_at_run_time != compiled) continue;
+        const DnnConfiguration engine = read_configuration(api, configuration, p);
+        if (!engine.usable || engine.compiles_at_run_time() != compiled) continue;
         std::unique_ptr<DnnPlan> plan = finish_plan(api, handle, configuration, failure);
         if (!plan) continue;
         parts.push_back(std::move(configuration));
@@ -303,6 +328,21 @@ std::unique_ptr<DnnPlan> make_plan(const DnnApi& api, DnnHandle handle, const Dn
         return plan;
       }
   return nullptr;
+}
+
+// The plan of one configuration.
+std::unique_ptr<DnnPlan> make_plan_of(const DnnApi& api, DnnHandle handle, const DnnConvolution& p, int mode, int index,
+                                      Failure& failure) {
+  std::vector<Descriptor> parts = make_graph(api, handle, p, failure);
+  if (parts.empty()) return nullptr;
+  std::vector<Descriptor> all = propose(api, parts.back(), mode);
+  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) return nullptr;
+  Descriptor& configuration = all[static_cast<std::size_t>(index)];
+  std::unique_ptr<DnnPlan> plan = finish_plan(api, handle, configuration, failure);
+  if (!plan) return nullptr;
+  parts.push_back(std::move(configuration));
+  plan->parts = std::move(parts);
+  return plan;
 }
 
 DnnStatus launch(const DnnApi& api, DnnHandle handle, const DnnPlan& plan, const DnnOperands& operands) {
@@ -327,6 +367,8 @@ bool is_for_dnn(const DnnConvolution& p) {
 
 bool dnn_is_wanted() { return !is_set_to("TAPEDECK_CUDA_CONV", "own"); }
 bool tf32_is_allowed() { return is_set_to("TAPEDECK_TF32", "1"); }
+
+bool DnnConfiguration::compiles_at_run_time() const { return has(behaviour, dnn::CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION); }
 
 DnnConvolutions::DnnConvolutions(std::size_t most_plans) : most_plans_(most_plans) {}
 
@@ -384,6 +426,39 @@ bool DnnConvolutions::run(const DnnConvolution& problem, const DnnOperands& oper
   fail(*api, "does not launch", status);
   plan->refused = true;
   return false;
+}
+
+std::vector<DnnConfiguration> DnnConvolutions::configurations(const DnnConvolution& problem, int mode) {
+  const DnnApi* api = dnn_api();
+  std::vector<DnnConfiguration> all;
+  if (!api || !is_for_dnn(problem)) return all;
+  const std::lock_guard lock(mutex_);
+  const DnnHandle handle = handle_of(*api, problem.device);
+  if (!handle) return all;
+  Failure failure;
+  const std::vector<Descriptor> parts = make_graph(*api, handle, problem, failure);
+  if (parts.empty()) return fail(*api, failure.step, failure.status), all;
+  for (Descriptor& proposed : propose(*api, parts.back(), mode)) {
+    DnnConfiguration c = read_configuration(*api, proposed, problem);
+    c.mode = mode, c.index = static_cast<int>(all.size());
+    c.knobs = read_knobs(*api, proposed);
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+std::int64_t DnnConvolutions::use(const DnnConvolution& problem, int mode, int index) {
+  const DnnApi* api = dnn_api();
+  if (!api || !is_for_dnn(problem)) return -1;
+  const std::lock_guard lock(mutex_);
+  const DnnHandle handle = handle_of(*api, problem.device);
+  if (!handle) return -1;
+  Failure failure;
+  std::unique_ptr<DnnPlan> plan = make_plan_of(*api, handle, problem, mode, index, failure);
+  if (!plan) return fail(*api, failure.step, failure.status), -1;
+  const std::int64_t workspace = plan->workspace;
+  plans_[key_of(problem)] = std::move(plan);
+  return workspace;
 }
 
 std::string DnnConvolutions::last_failure() const {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::kernels {
@@ -46,6 +47,18 @@ bool is_for_dnn(const DnnConvolution& problem);
 bool dnn_is_wanted();
 bool tf32_is_allowed();
 
+// A configuration of an engine, as cuDNN's heuristic proposes it.
+struct DnnConfiguration {
+  int mode = dnn::CUDNN_HEUR_MODE_A;  // of the heuristic
+  int index = 0;                      // its place in the list of the heuristic
+  std::int64_t engine = -1;           // the global index of the engine, or -1 if cuDNN does not tell it
+  std::vector<std::pair<int, std::int64_t>> knobs;
+  std::vector<int> notes, behaviour;  // of the engine: numerical notes and behaviour notes
+  bool usable = false;                // the engine has no note that the problem does not allow
+
+  bool compiles_at_run_time() const;
+};
+
 struct DnnPlan;  // dnn_conv.cpp
 
 class DnnConvolutions {
@@ -62,6 +75,11 @@ class DnnConvolutions {
   // Launches the convolution. Returns false if our own kernels are to compute it: cuDNN has no plan or fails, the workspace is
   // smaller than the plan's, or the operands are not aligned to 16 bytes.
   bool run(const DnnConvolution& problem, const DnnOperands& operands);
+  // Two functions for measurements. configurations() lists all that a heuristic proposes, the best first. use() makes one of
+  // them the plan of the problem, in place of the one it has, and returns the bytes of its workspace, or -1 if cuDNN refuses
+  // it. REQUIRES for use(): no captured graph holds the earlier plan.
+  std::vector<DnnConfiguration> configurations(const DnnConvolution& problem, int mode);
+  std::int64_t use(const DnnConvolution& problem, int mode, int index);
   // The text of the most recent failure, or an empty text.
   std::string last_failure() const;
 

@@ -1,13 +1,14 @@
 // Times replays and kernels on a GPU.
 //
-//   gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--once] [--probe]
+//   gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--once] [--probe] [--engines]
 //
 // --only takes the workloads and kernels whose name holds the text. --once runs one step of each workload without a graph, and
-// times nothing: for a profiler. --probe prints what the device is. The exit code is 1 if something failed, and 6 with one line
-// if there is no device.
+// times nothing: for a profiler. --probe prints what the device is. --engines times every way to compute the convolutions of
+// engine_bench.cpp, and nothing else. The exit code is 1 if something failed, and 6 with one line if there is no device.
 #include <tapedeck/capture/replay/device/device_plan.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/kernels/cuda/runtime.h>
+#include <tapedeck/tests/gpu/bench/engine_bench.h>
 #include <tapedeck/tests/gpu/bench/kernel_bench.h>
 #include <tapedeck/tests/gpu/bench/workloads.h>
 
@@ -20,7 +21,7 @@ namespace {
 struct Arguments {
   std::string json, only;
   double seconds = 90;
-  bool once = false, probe = false;
+  bool once = false, probe = false, engines = false;
 };
 
 void set_all(Executor* executor, const Captured& values) {
@@ -70,6 +71,10 @@ int run(const Arguments& arguments) {
              device.memory_bytes >> 20, device.multiprocessors, device.driver_version, device.runtime_version);
   if (arguments.probe) return 0;
   Rows rows(arguments.json);
+  if (arguments.engines) {
+    bench_engines(arguments.only, arguments.seconds, &rows);
+    return rows.failures() > 0 ? 1 : 0;
+  }
   const auto begin = Clock::now();
   const auto in_time = [&](const std::string& name) {
     if (name.find(arguments.only) == std::string::npos) return false;
@@ -102,8 +107,10 @@ int main(int argc, char** argv) {
       arguments.once = true;
     else if (std::strcmp(argv[i], "--probe") == 0)
       arguments.probe = true;
+    else if (std::strcmp(argv[i], "--engines") == 0)
+      arguments.engines = true;
     else
-      return fmt::print(stderr, "gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--once] [--probe]\n"), 2;
+      return fmt::print(stderr, "gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--once] [--probe] [--engines]\n"), 2;
   }
   return tapedeck::gpu::run(arguments);
 }

@@ -95,8 +95,7 @@ class Rows {
     ++failures_;
   }
   int failures() const { return failures_; }
-
- private:
+  // One row as JSON and as text.
   void write(const std::string& json, const std::string& text) {
     fmt::print("{}\n", text);
     std::fflush(stdout);
@@ -104,6 +103,8 @@ class Rows {
     fmt::print(file_, "{}\n", json);
     std::fflush(file_);
   }
+
+ private:
   std::FILE* file_;
   int failures_ = 0;
 };

@@ -7,8 +7,9 @@
 #   peers     the same workloads in PyTorch
 #   sanitize  compute-sanitizer (memcheck, racecheck) over the tests San*
 #   profile   the time of each kernel in a step of W2 to W6, by ncu; runs only where it is named
+#   engines   gpu_bench: every way to compute the convolutions of ResNet; runs only where it is named
 #
-# Without parts all of them but profile, in less than nine minutes. OUT (default: ./out) gets results.json and log.txt. A part that fails does not stop the others.
+# Without parts all of them but profile and engines, in less than nine minutes. OUT (default: ./out) gets results.json and log.txt. A part that fails does not stop the others.
 # The exit code is 1 if a part failed, and 6 if there is no GPU.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,8 +18,8 @@ shift || true
 parts=("$@")
 ((${#parts[@]})) || parts=(check replay bench peers sanitize)
 for part in "${parts[@]}"; do
-  case $part in check | replay | bench | peers | sanitize | profile) ;; *)
-    echo "run.sh: no part '$part' (check replay bench peers sanitize profile)" >&2
+  case $part in check | replay | bench | peers | sanitize | profile | engines) ;; *)
+    echo "run.sh: no part '$part' (check replay bench peers sanitize profile engines)" >&2
     exit 2
     ;;
   esac
@@ -75,6 +76,7 @@ for name in "${parts[@]}"; do
     bench) part bench 100 "$here/bin/gpu_bench" --json "$out/part.bench.jsonl" --seconds 90 ;;
     peers) part peers 130 env LD_LIBRARY_PATH="$before" python3 "$here/peers.py" --json "$out/part.peers.jsonl" --seconds 115 ;;
     sanitize) part sanitize 90 python3 "$here/checks.py" sanitize "$here/bin/gpu_check" "$out/part.sanitize.json" "$log" --seconds 80 ;;
+    engines) part engines 60 "$here/bin/gpu_bench" --engines --json "$out/part.engines.jsonl" --seconds 28 ;;
     profile) part profile 100 python3 "$here/checks.py" profile "$here/bin/gpu_bench" "$out/part.profile.json" "$log" --seconds 90 ;;
   esac
 done
