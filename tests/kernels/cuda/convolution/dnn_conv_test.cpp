@@ -157,6 +157,41 @@ TEST_F(DnnConvolutionTest, TakesAnEngineThatCompilesAtRunTimeLast) {
   EXPECT_EQ(convolutions().workspace(problem_of(kSmall, ConvPass::input_grad)), 2);
 }
 
+TEST_F(DnnConvolutionTest, ListsTheConfigurations) {
+  fake_.engines = {{{dnn::CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, {}, 1, 0, 0, 17, {}},
+                   {{}, {dnn::CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}, 2, 0, 0, 5, {{2, 30}, {14, 3}}}};
+  fake_.fallback_engines = {{{dnn::CUDNN_NUMERICAL_NOTE_WINOGRAD}, {}, 3, 0, 0, 6, {}}};
+  const cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  const auto proposed = convolutions().configurations(problem, dnn::CUDNN_HEUR_MODE_A);
+  ASSERT_EQ(proposed.size(), 2u);
+  EXPECT_EQ(proposed[0].engine, 17);
+  EXPECT_FALSE(proposed[0].usable);
+  EXPECT_FALSE(proposed[0].compiles_at_run_time());
+  EXPECT_EQ(proposed[1].engine, 5);
+  EXPECT_EQ(proposed[1].index, 1);
+  EXPECT_TRUE(proposed[1].usable);
+  EXPECT_TRUE(proposed[1].compiles_at_run_time());
+  EXPECT_EQ(proposed[1].knobs, (std::vector<std::pair<int, std::int64_t>>{{2, 30}, {14, 3}}));
+  const auto fallback = convolutions().configurations(problem, dnn::CUDNN_HEUR_MODE_FALLBACK);
+  ASSERT_EQ(fallback.size(), 1u);
+  EXPECT_EQ(fallback[0].mode, dnn::CUDNN_HEUR_MODE_FALLBACK);
+  EXPECT_EQ(fallback[0].notes, std::vector<int>{dnn::CUDNN_NUMERICAL_NOTE_WINOGRAD});
+}
+
+TEST_F(DnnConvolutionTest, UsesTheConfigurationThatIsNamed) {
+  fake_.engines = {{{}, {}, 8}, {{}, {}, 16}, {{}, {}, 24, 3000}};
+  Operands o(kSmall);
+  const cuda::DnnConvolution problem = problem_of(kSmall, ConvPass::forward);
+  EXPECT_EQ(convolutions().workspace(problem), 8);
+  EXPECT_EQ(convolutions().use(problem, dnn::CUDNN_HEUR_MODE_A, 1), 16);
+  EXPECT_EQ(convolutions().workspace(problem), 16);
+  ASSERT_TRUE(convolutions().run(problem, o.call()));
+  EXPECT_EQ(fake_.engine, 1);
+  EXPECT_EQ(convolutions().use(problem, dnn::CUDNN_HEUR_MODE_A, 2), -1);
+  EXPECT_EQ(convolutions().use(problem, dnn::CUDNN_HEUR_MODE_A, 3), -1);
+  EXPECT_EQ(convolutions().workspace(problem), 16) << "a refusal changes nothing";
+}
+
 TEST_F(DnnConvolutionTest, PlansEachShapeOnce) {
   fake_.engines = {{}};
   Operands o(kSmall);

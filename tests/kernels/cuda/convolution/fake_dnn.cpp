@@ -31,6 +31,7 @@ struct Fake {
   bool finalized = false;
   std::map<int, Value> values;
   int engine = -1;        // of a configuration, an engine, or a plan
+  std::size_t knob = 0;   // of a choice: its place among the knobs of the engine
   Fake* graph = nullptr;  // of a configuration or a plan
 };
 
@@ -129,6 +130,24 @@ DnnStatus get_notes(const std::vector<int>& notes, std::int64_t wanted, std::int
   return 0;
 }
 
+DnnStatus get_choices(const Fake& configuration, std::int64_t wanted, std::int64_t* count, void* values) {
+  const std::size_t n = engine(configuration.engine).knobs.size();
+  *count = static_cast<std::int64_t>(n);
+  if (*count > wanted) return misuse("there is no room for the knobs");
+  for (std::size_t i = 0; i < n; ++i) {
+    Fake& choice = *static_cast<Fake**>(values)[i];
+    choice.engine = configuration.engine, choice.knob = i;
+  }
+  return 0;
+}
+
+template <class T>
+DnnStatus get_one(T value, std::int64_t* count, void* values) {
+  std::memcpy(values, &value, sizeof value);
+  *count = 1;
+  return 0;
+}
+
 DnnStatus get(DnnDescriptor descriptor, DnnAttribute attribute, DnnAttributeType, std::int64_t wanted, std::int64_t* count,
               void* values) {
   Fake& f = *fake(descriptor);
@@ -144,9 +163,15 @@ DnnStatus get(DnnDescriptor descriptor, DnnAttribute attribute, DnnAttributeType
     case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
       return get_notes(engine(f.engine).behaviour, wanted, count, values);
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      *static_cast<std::int64_t*>(values) = engine(f.engine).workspace;
-      *count = 1;
-      return 0;
+      return get_one(engine(f.engine).workspace, count, values);
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+      return get_one(engine(f.engine).index, count, values);
+    case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
+      return get_choices(f, wanted, count, values);
+    case CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
+      return get_one(engine(f.engine).knobs[f.knob].first, count, values);
+    case CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE:
+      return get_one(engine(f.engine).knobs[f.knob].second, count, values);
     default:
       return misuse("no such attribute can be read");
   }

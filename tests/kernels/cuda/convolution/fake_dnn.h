@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::testing {
@@ -15,6 +16,8 @@ struct FakeEngine {
   std::int64_t workspace = 0;
   int plan_status = 0;     // of the finalization of a plan
   int execute_status = 0;  // of its execution
+  std::int64_t index = 0;  // the global index
+  std::vector<std::pair<int, std::int64_t>> knobs = {};
 };
 
 // The state of the fake, and the calls that it counted.
