@@ -54,8 +54,12 @@ const std::vector<Sizes> kSizes = {
      {"scaled_dot_product_attention(f32[8,4,128,64], f32[8,4,128,64], f32[8,4,128,64]) {scale=0.125, causal=true}",
       "scaled_dot_product_attention(f32[2,3,100,64], f32[2,3,77,64], f32[2,3,77,64]) {scale=0.125}",
       "scaled_dot_product_attention(f32[1,2,257,80], f32[1,2,257,80], f32[1,2,257,80]) {scale=0.1}",
+      "scaled_dot_product_attention(f32[16,20,130,32], f32[16,20,130,32], f32[16,20,130,32]) {scale=0.2, causal=true}",
+      "scaled_dot_product_attention(f32[2,2,97,33], f32[2,2,150,33], f32[2,2,150,128], f32[2,1,97,150]) {scale=0.2}",
       "scaled_dot_product_attention_grad(f32[2,4,128,64], f32[2,4,128,64], f32[2,4,128,64], f32[2,4,128,64], f32[2,4,128] in "
       "(5,7), f32[2,4,128,64], f32[2,4,128]) {scale=0.125, causal=true}",
+      "scaled_dot_product_attention_grad(f32[16,20,130,32], f32[16,20,130,32], f32[16,20,130,32], f32[16,20,130,32], "
+      "f32[16,20,130] in (5,7), f32[16,20,130,32], f32[16,20,130]) {scale=0.2, causal=true}",
       "scaled_dot_product_attention_grad(f32[1,3,65,80], f32[1,3,97,80], f32[1,3,97,80], f32[1,3,65,80], f32[1,3,65] in (5,7), "
       "f32[1,3,65,80], f32[1,3,65]) {scale=0.1}"}},
     {"sums",

@@ -2,15 +2,10 @@
 // through the keys tile by tile. For each query it keeps the largest score so far, the sum of exponentials relative to it, and
 // the result so far; a larger score rescales them.
 #include <tapedeck/kernels/cuda/products/attention_tiles.h>
+#include <tapedeck/kernels/cuda/products/attention_halves.inl>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
-
-struct AttentionForward {
-  Attention a;
-  void* y;
-  void* logsumexp;  // f64 where the operands are f64, otherwise f32
-};
 
 template <int kSize>
 struct ForwardTiles {
@@ -63,10 +58,10 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS attend_tiles(const AttentionForward f) 
     softmax.top[i] = minus_infinity<float>();
     softmax.total[i] = 0;
   }
-  read_tile<kTileRows, kSize>(q, a.q, a.dtype, pair, a.t, row, a.d);
+  read_tile<kTileRows, kSize>(q, a.q, pair, a.t, row, a.d);
   for (int key = 0; key < keys; key += kKeys) {
-    read_tile<kKeys, kSize>(k, a.k, a.dtype, pair, a.s, key, a.d);
-    read_tile<kKeys, kSize>(v, a.v, a.dtype, pair, a.s, key, a.e);
+    read_tile<kKeys, kSize>(k, a.k, pair, a.s, key, a.d);
+    read_tile<kKeys, kSize>(v, a.v, pair, a.s, key, a.e);
     sync_block();
     float scores[kDown][kWide];
     multiply_rows<kSize>(q, k, first, across, scores);
@@ -97,7 +92,7 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS attend_tiles(const AttentionForward f) 
       static_cast<float*>(f.logsumexp)[pair * a.t + row + first + i] =
           none ? softmax.top[i] : softmax.top[i] + log_of(softmax.total[i]);
   }
-  write_rows<kSize>(f.y, a.dtype, pair, a.t, a.e, row + first, across, sums);
+  write_rows<kSize>(f.y, pair, a.t, a.e, row + first, across, sums);
 }
 
 // One query for each block, and up to kColumns columns of its result.
@@ -146,6 +141,8 @@ void scaled_dot_product_attention(const KernelCall& call) {
   if (f.a.pairs * f.a.t == 0) return;
   if (f.a.dtype == DType::f64) return launch(call, &attend_plainly<double>, plain_launch(f.a.pairs * f.a.t, f.a.e), f);
   if (!fits_tiles(f.a)) return launch(call, &attend_plainly<float>, plain_launch(f.a.pairs * f.a.t, f.a.e), f);
+  if (f.a.dtype == DType::f16) return halves::launch_forward<F16>(call, f);
+  if (f.a.dtype == DType::bf16) return halves::launch_forward<Bf16>(call, f);
   for_size(f.a, [&](auto size) {
     launch(call, &attend_tiles<size()>,
            {.blocks = f.a.pairs * tiles_of_rows(f.a.t), .shared_bytes = ForwardTiles<size()>::kBytes, .large_shared = true}, f);

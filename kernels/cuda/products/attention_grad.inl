@@ -4,17 +4,10 @@
 //
 //       dS = P (dy v^T - inner)      dq = scale dS k      dk = scale dS^T q      dv = P^T dy
 #include <tapedeck/kernels/cuda/products/attention_tiles.h>
+#include <tapedeck/kernels/cuda/products/attention_grad_halves.inl>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
-
-struct AttentionBackward {
-  Attention a;
-  const void *y, *logsumexp, *dy, *dlogsumexp;
-  DType dtype_of_logsumexp;
-  void* inner;  // a number for each query, in the type of the sums
-  void *dq, *dk, *dv;
-};
 
 // ---- a number for each query ----
 
@@ -80,11 +73,11 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dq(const AttentionBackward b) {
   const int keys = a.causal && row + kTileRows < s ? row + kTileRows : s;
 
   float sums[kDown][Columns<kSize>::kCount] = {};
-  read_tile<kTileRows, kSize>(q, a.q, a.dtype, pair, a.t, row, a.d);
-  read_tile<kTileRows, kSize>(dy, b.dy, a.dtype, pair, a.t, row, a.e);
+  read_tile<kTileRows, kSize>(q, a.q, pair, a.t, row, a.d);
+  read_tile<kTileRows, kSize>(dy, b.dy, pair, a.t, row, a.e);
   for (int key = 0; key < keys; key += kKeys) {
-    read_tile<kKeys, kSize>(k, a.k, a.dtype, pair, a.s, key, a.d);
-    read_tile<kKeys, kSize>(v, a.v, a.dtype, pair, a.s, key, a.e);
+    read_tile<kKeys, kSize>(k, a.k, pair, a.s, key, a.d);
+    read_tile<kKeys, kSize>(v, a.v, pair, a.s, key, a.e);
     sync_block();
     float scores[kDown][kWide], products[kDown][kWide];
     multiply_rows<kSize>(q, k, first, across, scores);
@@ -109,7 +102,7 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dq(const AttentionBackward b) {
     TAPEDECK_UNROLLED
     for (int j = 0; j < Columns<kSize>::kCount; ++j) sums[i][j] = sums[i][j] * scale;
   }
-  write_rows<kSize>(b.dq, a.dtype, pair, a.t, a.d, row + first, across, sums);
+  write_rows<kSize>(b.dq, pair, a.t, a.d, row + first, across, sums);
 }
 
 // ---- dk and dv ----
@@ -137,11 +130,11 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dk_dv(const AttentionBackward b) {
   const std::int64_t base = mask_base(a, pair);
 
   float dk[kWide][Columns<kSize>::kCount] = {}, dv[kWide][Columns<kSize>::kCount] = {};
-  read_tile<kTileRows, kSize>(k, a.k, a.dtype, pair, a.s, key, a.d);
-  read_tile<kTileRows, kSize>(v, a.v, a.dtype, pair, a.s, key, a.e);
+  read_tile<kTileRows, kSize>(k, a.k, pair, a.s, key, a.d);
+  read_tile<kTileRows, kSize>(v, a.v, pair, a.s, key, a.e);
   for (int row = a.causal ? key / kQueries * kQueries : 0; row < t; row += kQueries) {
-    read_tile<kQueries, kSize>(q, a.q, a.dtype, pair, a.t, row, a.d);
-    read_tile<kQueries, kSize>(dy, b.dy, a.dtype, pair, a.t, row, a.e);
+    read_tile<kQueries, kSize>(q, a.q, pair, a.t, row, a.d);
+    read_tile<kQueries, kSize>(dy, b.dy, pair, a.t, row, a.e);
     sync_block();
     float scores[kDown][kWide], products[kDown][kWide];
     multiply_rows<kSize>(q, k, down * kDown, across, scores);
@@ -173,8 +166,8 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dk_dv(const AttentionBackward b) {
     TAPEDECK_UNROLLED
     for (int j = 0; j < Columns<kSize>::kCount; ++j) dk[i][j] = dk[i][j] * scale;
   }
-  write_rows<kSize>(b.dk, a.dtype, pair, a.s, a.d, key + down * kWide, across, dk);
-  write_rows<kSize>(b.dv, a.dtype, pair, a.s, a.e, key + down * kWide, across, dv);
+  write_rows<kSize>(b.dk, pair, a.s, a.d, key + down * kWide, across, dk);
+  write_rows<kSize>(b.dv, pair, a.s, a.e, key + down * kWide, across, dv);
 }
 
 // ---- the plain kernels ----
@@ -286,13 +279,16 @@ void scaled_dot_product_attention_grad(const KernelCall& call) {
     launch(call, &make_inner<double>, for_items(queries * kWarp), b);
     return launch_plain_gradients<double>(call, b);
   }
+  if (fits_tiles(b.a) && b.a.dtype == DType::f16) return halves::launch_gradients<F16>(call, b);
+  if (fits_tiles(b.a) && b.a.dtype == DType::bf16) return halves::launch_gradients<Bf16>(call, b);
   launch(call, &make_inner<float>, for_items(queries * kWarp), b);
   return fits_tiles(b.a) ? launch_gradient_tiles(call, b) : launch_plain_gradients<float>(call, b);
 }
 
 std::int64_t scaled_dot_product_attention_grad_workspace(const KernelCall& call) {
   const View& q = call.inputs[0];
-  return q.sizes[0] * q.sizes[1] * q.sizes[2] * (q.dtype == DType::f64 ? 8 : 4);
+  const std::int64_t queries = q.sizes[0] * q.sizes[1] * q.sizes[2];
+  return is_half(q.dtype) ? halves::workspace_of_gradients(queries) : queries * (q.dtype == DType::f64 ? 8 : 4);
 }
 
 }  // namespace TAPEDECK_CUDA_SPACE

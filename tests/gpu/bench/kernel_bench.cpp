@@ -33,10 +33,14 @@ std::vector<KernelCase> kernel_cases() {
   cases.push_back({"conv2d_input_grad(f32[32,64,32,32], f32[64,64,3,3]) {padding=[1], size=[32,32]}", Unit::teraflops, all});
   cases.push_back({"conv2d_weight_grad(f32[32,64,32,32], f32[32,64,32,32]) {padding=[1], size=[3,3]}", Unit::teraflops, all});
   cases.push_back({"conv2d(f32[32,256,14,14], f32[256,256,3,3]) {padding=[1]}", Unit::teraflops, all});
-  cases.push_back({"scaled_dot_product_attention(f32[8,4,128,64], f32[8,4,128,64], f32[8,4,128,64]) {scale=0.125, causal=true}",
-                   Unit::teraflops, all});
-  cases.push_back({"scaled_dot_product_attention(f32[4,12,1024,64], f32[4,12,1024,64], f32[4,12,1024,64]) {scale=0.125}",
-                   Unit::teraflops, all});
+  for (const auto& [shape, attributes] :
+       {std::pair{"8,4,128,64", "{scale=0.125, causal=true}"}, std::pair{"4,12,1024,64", "{scale=0.125}"}}) {
+    const std::string rows = fmt::format("f32[{}]", shape), numbers = rows.substr(0, rows.rfind(',')) + "] in (5,7)";
+    cases.push_back({fmt::format("scaled_dot_product_attention({0}, {0}, {0}) {1}", rows, attributes), Unit::teraflops, all});
+    cases.push_back(
+        {fmt::format("scaled_dot_product_attention_grad({0}, {0}, {0}, {0}, {1}, {0}, {1}) {2}", rows, numbers, attributes),
+         Unit::teraflops, all});
+  }
   return cases;
 }
 

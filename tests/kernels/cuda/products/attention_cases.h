@@ -51,6 +51,16 @@ inline const std::vector<AttentionCase>& attention_cases() {
       {"f16", DType::f16, 1, 2, 20, 40, 16, 16, {0.25, true}},
       {"f16, odd rows, mask", DType::f16, 1, 1, 20, 40, 15, 33, {0.25, false}, DType::f16, {20, 40}},
       {"bf16", DType::bf16, 2, 1, 20, 70, 64, 64, {0.125, true}, DType::boolean, {2, 1, 20, 70}},
+      {"bf16, several tiles", DType::bf16, 1, 1, 37, 130, 32, 24, {0.3, false}},
+      {"f16, several tiles, causal", DType::f16, 1, 2, 70, 131, 64, 64, {0.2, true}},
+      {"f16, causal, more queries than keys", DType::f16, 1, 1, 140, 66, 40, 48, {0.2, true}},
+      {"bf16, wide rows, causal", DType::bf16, 1, 1, 67, 80, 128, 128, {0.09, true}},
+      {"f16, wide rows, mask for each query", DType::f16, 1, 1, 20, 68, 96, 72, {-0.1, false}, DType::boolean, {20, 1}},
+      {"bf16, odd rows, mask for each head", DType::bf16, 1, 3, 6, 5, 7, 9, {1, true}, DType::bf16, {3, 1, 5}},
+      {"f16, no keys", DType::f16, 1, 2, 4, 0, 8, 8, {1, false}},
+      {"bf16, rows of nothing", DType::bf16, 1, 1, 3, 4, 0, 2, {1, false}},
+      {"f16, no values", DType::f16, 1, 1, 3, 4, 2, 0, {1, false}},
+      {"f16, too wide for tiles", DType::f16, 1, 2, 3, 5, 130, 7, {0.1, true}},
   };
   return cases;
 }

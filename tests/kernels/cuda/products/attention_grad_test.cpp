@@ -72,11 +72,11 @@ TEST(CudaAttentionGrad, TakesLogsumexpOfHalfPrecision) {
 
 TEST(CudaAttentionGrad, AQueryThatSeesNoKeyGivesNoGradient) {
   AttentionCase c{"blind queries", DType::f32, 1, 1, 3, 70, 4, 4, {1, false}, DType::boolean, {3, 1}};
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     c.dtype = dtype;
     AttentionOperands operands(c);
     for (std::int64_t i = 0; i < 3; ++i) operands.mask->set(i, i == 1 ? 0 : 1);
-    const std::vector<Operand> all = gradient_operands(c, operands, dtype);
+    const std::vector<Operand> all = gradient_operands(c, operands, dtype == DType::f64 ? dtype : DType::f32);
     const std::vector<Operand> ours = run_gradient_ours(c, all);
     for (std::int64_t i = 4; i < 8; ++i) EXPECT_EQ(ours[0].at(i), 0);
     expect_same_gradients(c, all);
@@ -84,11 +84,47 @@ TEST(CudaAttentionGrad, AQueryThatSeesNoKeyGivesNoGradient) {
 }
 
 TEST(CudaAttentionGrad, SameBitsEveryTime) {
-  const AttentionCase c{"again", DType::f32, 1, 1, 66, 70, 32, 32, {0.2, true}};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const AttentionCase c{"again", dtype, 1, 1, 66, 70, 32, 32, {0.2, true}};
+    const AttentionOperands operands(c);
+    const std::vector<Operand> all = gradient_operands(c, operands, DType::f32);
+    const std::vector<Operand> once = run_gradient_ours(c, all), again = run_gradient_ours(c, all);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(once[i].bytes, again[i].bytes);
+  }
+}
+
+// The kernels of halves, with blocks of this many warps.
+template <bool kByKeys>
+void sum_with_warps(const KernelCall& call, const emulated::AttentionBackward& b, unsigned warps) {
+  using Shape = emulated::halves::GradShape<64, kByKeys>;
+  emulated::launch(call, &emulated::halves::sum_gradients<F16, 64, kByKeys>,
+                   emulated::halves::launch_of(b.a.pairs, kByKeys ? b.a.s : b.a.t, warps, Shape::kRows, Shape::bytes(warps)),
+                   b);
+}
+
+TEST(CudaAttentionGrad, AnyNumberOfWarpsGivesTheSameBits) {
+  const AttentionCase c{"warps", DType::f16, 1, 2, 70, 90, 64, 64, {0.2, true}};
   const AttentionOperands operands(c);
-  const std::vector<Operand> all = gradient_operands(c, operands, DType::f32);
-  const std::vector<Operand> once = run_gradient_ours(c, all), again = run_gradient_ours(c, all);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(once[i].bytes, again[i].bytes);
+  const std::vector<Operand> all = gradient_operands(c, operands, DType::f32), wanted = run_gradient_ours(c, all);
+  for (const unsigned warps : {1u, 2u, 4u}) {
+    std::vector<Operand> results;
+    for (const Operand& x : wanted) results.push_back(filled(DType::f16, x.view));
+    const std::vector<View> inputs = views_of(all), outputs = views_of(results);
+    KernelFault fault;
+    KernelCall call;
+    call.inputs = inputs.data();
+    call.n_inputs = static_cast<std::int32_t>(inputs.size());
+    call.outputs = outputs.data();
+    call.attrs = &c.attrs;
+    call.fault = &fault;
+    std::vector<char> workspace(static_cast<std::size_t>(emulated::scaled_dot_product_attention_grad_workspace(call)));
+    call.workspace = workspace.data();
+    const emulated::AttentionBackward b = emulated::backward_of(call);
+    emulated::launch(call, &emulated::halves::make_query_numbers, emulated::for_items(2 * 70 * 8), b);
+    sum_with_warps<false>(call, b, warps);
+    sum_with_warps<true>(call, b, warps);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i].bytes, wanted[i].bytes) << warps << ", result " << i;
+  }
 }
 
 }  // namespace
