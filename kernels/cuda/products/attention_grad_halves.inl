@@ -70,15 +70,16 @@ TAPEDECK_DEVICE void begin_query_numbers(AsyncCopies& copies, void* to, const Qu
   }
 }
 
-// Turns scores into probabilities, and products into the gradients of the scores. `numbers` are those of the two queries of the
-// lane, or with kByKeys those of the queries of all columns.
+// Turns scores, which are to be multiplied by `factor`, into probabilities, and products into the gradients of the scores.
+// `numbers` are those of the two queries of the lane, or with kByKeys those of the queries of all columns.
 template <bool kByKeys, int kWide>
-TAPEDECK_DEVICE void make_gradients(const QueryNumbers* numbers, SumTile (&weights)[kWide], SumTile (&gradients)[kWide]) {
+TAPEDECK_DEVICE void make_gradients(float factor, const QueryNumbers* numbers, SumTile (&weights)[kWide],
+                                    SumTile (&gradients)[kWide]) {
   TAPEDECK_UNROLLED
   for (int n = 0; n < kWide; ++n) TAPEDECK_UNROLLED
   for (int j = 0; j < 4; ++j) {
     const QueryNumbers query = kByKeys ? numbers[n * 8 + column_of_sum(j)] : numbers[j / 2];
-    const float p = power_of_two(weights[n].at[j] - query.logsumexp);
+    const float p = power_of_two(std::fma(weights[n].at[j], factor, -query.logsumexp));
     weights[n].at[j] = p;
     gradients[n].at[j] = p * (gradients[n].at[j] - query.inner);
   }
@@ -131,8 +132,8 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_SMALL_BLOCKS sum_gradients(const AttentionBack
     multiply_by_rows<Half, kSize, 1, kOther>(second_own, now + Shape::kTile, gradients);
     const QueryNumbers* numbers = of_rows;
     if constexpr (kByKeys) numbers = reinterpret_cast<const QueryNumbers*>(now + 2 * Shape::kTile);
-    scores.finish(place.first_of_warp, at, weights[0]);
-    make_gradients<kByKeys>(numbers, weights[0], gradients[0]);
+    const float factor = scores.finish(place.first_of_warp, at, weights[0]);
+    make_gradients<kByKeys>(factor, numbers, weights[0], gradients[0]);
     if constexpr (kByKeys) add_weighted_rows<Half, kSize, 1, kOther>(weights, now + Shape::kTile, second_sums);
     add_weighted_rows<Half, kSize, 1, kOther>(gradients, now, first_sums);
   }

@@ -83,21 +83,26 @@ struct HalfMatrix {
   }
 };
 
-// Begins to read `rows` rows of a matrix, from row `first` on. Rows beyond the end become zeros.
+// Begins to read `rows` rows of a matrix, from row `first` on. Rows beyond the end become zeros. A thread has one pack of eight
+// columns in some of the rows.
 template <int kSize>
 TAPEDECK_DEVICE void begin_tile(AsyncCopies& copies, std::uint16_t* tile, const HalfMatrix& from, int first, int rows) {
   constexpr int kPacks = kSize / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * kPacks; i += static_cast<int>(blockDim.x)) {
-    const int row = i / kPacks, column = i % kPacks * 8;
-    const bool inside = first + row < from.rows && column < from.columns;
-    std::uint16_t* const to = tile + row * pitch_of(kSize) + column;
-    const std::uint16_t* const at =
-        inside ? from.data + static_cast<std::int64_t>(first + row) * from.columns + column : from.data;
+  static_assert(static_cast<int>(kWarp) % kPacks == 0);
+  const int thread = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x) / kPacks, column = thread % kPacks * 8;
+  const int count = column < from.columns ? from.rows - first : 0;  // rows from which this thread reads
+  std::uint16_t* to = tile + thread / kPacks * pitch_of(kSize) + column;
+  std::int64_t at = static_cast<std::int64_t>(first + thread / kPacks) * from.columns + column;
+  TAPEDECK_UNROLLED_BY_2
+  for (int row = thread / kPacks; row < rows; row += step) {
+    const bool inside = row < count;
     if (from.packs) {
-      copies.begin<16>(to, at, inside);
+      copies.begin<16>(to, from.data + (inside ? at : 0), inside);
     } else {
-      for (int j = 0; j < 8; ++j) to[j] = inside && column + j < from.columns ? at[j] : std::uint16_t{0};
+      for (int i = 0; i < 8; ++i) to[i] = inside && column + i < from.columns ? from.data[at + i] : std::uint16_t{0};
     }
+    to += step * pitch_of(kSize);
+    at += step * from.columns;
   }
 }
 
@@ -218,18 +223,15 @@ struct Scores {
     if (mask) mask = static_cast<const char*>(mask) + mask_base(call, pair) * (call.boolean_mask ? 1 : 2);
   }
 
-  // Makes scores of the products of 16 rows and kWide * 8 columns. A score is -inf where the query does not see the key, or
-  // where one of them is beyond the end.
+  // Makes scores of the products of 16 rows and kWide * 8 columns, but for a factor that is greater than 0: the scores are the
+  // results times the factor that is returned. So the product with the scale is a part of a later multiply-add where nothing
+  // else is to be done. A score is -inf where the query does not see the key, or where one of them is beyond the end.
   template <int kWide>
-  TAPEDECK_DEVICE void finish(int row, int column, SumTile (&products)[kWide]) const {
+  TAPEDECK_DEVICE float finish(int row, int column, SumTile (&products)[kWide]) const {
     const int last_row = row + 15, last_column = column + kWide * 8 - 1;
-    const bool inside = last_row < rows && last_column < columns;
-    if (!mask && inside && (!a.causal || (kByKeys ? last_row <= column : last_column <= row))) {
-      TAPEDECK_UNROLLED
-      for (int n = 0; n < kWide; ++n) TAPEDECK_UNROLLED
-      for (int j = 0; j < 4; ++j) products[n].at[j] = products[n].at[j] * scale;
-      return;
-    }
+    const bool inside = last_row < rows && last_column < columns,
+               seen = !a.causal || (kByKeys ? last_row <= column : last_column <= row);
+    if (!mask && inside && seen && scale > 0) return scale;
     TAPEDECK_UNROLLED
     for (int h = 0; h < 2; ++h) {
       const int r = row + row_of_sum(2 * h);
@@ -244,6 +246,7 @@ struct Scores {
       }
     }
     if (mask) apply_mask(row, column, products);
+    return 1;
   }
 
   template <int kWide>

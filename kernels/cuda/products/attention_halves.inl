@@ -27,14 +27,15 @@ struct RunningSoftmax {
     for (int i = 0; i < kDeep; ++i)
       for (int h = 0; h < 2; ++h) top[i][h] = minus_infinity<float>(), total[i][h] = 0;
   }
-  // Turns the scores of a query into exponentials, and multiplies the query's result so far by the factor that it needs.
+  // Turns the scores of a query, which are to be multiplied by `factor`, into exponentials, and multiplies the query's result
+  // so far by the number that it needs.
   template <int kWide, int kColumns>
-  TAPEDECK_DEVICE void absorb(int i, int h, SumTile (&scores)[kWide], SumTile (&sums)[kColumns]) {
-    float now = top[i][h];
+  TAPEDECK_DEVICE void absorb(int i, int h, float factor, SumTile (&scores)[kWide], SumTile (&sums)[kColumns]) {
+    float now = minus_infinity<float>();
     TAPEDECK_UNROLLED
     for (int n = 0; n < kWide; ++n) now = std::fmax(now, std::fmax(scores[n].at[2 * h], scores[n].at[2 * h + 1]));
     now = std::fmax(now, shuffle_xor(now, 1));
-    now = std::fmax(now, shuffle_xor(now, 2));
+    now = std::fmax(top[i][h], std::fmax(now, shuffle_xor(now, 2)) * factor);
     const float base = now == minus_infinity<float>() ? 0.0f : now;  // no key was seen yet
     const float keep = power_of_two(top[i][h] - base);
     float sum = 0;
@@ -42,7 +43,7 @@ struct RunningSoftmax {
     for (int n = 0; n < kWide; ++n) {
       TAPEDECK_UNROLLED
       for (int j = 2 * h; j < 2 * h + 2; ++j) {
-        scores[n].at[j] = power_of_two(scores[n].at[j] - base);
+        scores[n].at[j] = power_of_two(std::fma(scores[n].at[j], factor, -base));
         sum = sum + scores[n].at[j];
       }
     }
@@ -95,9 +96,9 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_SMALL_BLOCKS attend(const AttentionForward f) 
     multiply_by_rows<Half, kSize, kDeep, kKeys>(queries, now, weights);
     TAPEDECK_UNROLLED
     for (int i = 0; i < kDeep; ++i) {
-      scores.finish(place.first_of_warp + i * 16, key, weights[i]);
+      const float factor = scores.finish(place.first_of_warp + i * 16, key, weights[i]);
       TAPEDECK_UNROLLED
-      for (int h = 0; h < 2; ++h) softmax.absorb(i, h, weights[i], sums[i]);
+      for (int h = 0; h < 2; ++h) softmax.absorb(i, h, factor, weights[i], sums[i]);
     }
     add_weighted_rows<Half, kSize, kDeep, kKeys>(weights, now + Shape::kTile, sums);
   }

@@ -57,6 +57,7 @@ inline const std::vector<AttentionCase>& attention_cases() {
       {"bf16, wide rows, causal", DType::bf16, 1, 1, 67, 80, 128, 128, {0.09, true}},
       {"f16, wide rows, mask for each query", DType::f16, 1, 1, 20, 68, 96, 72, {-0.1, false}, DType::boolean, {20, 1}},
       {"bf16, odd rows, mask for each head", DType::bf16, 1, 3, 6, 5, 7, 9, {1, true}, DType::bf16, {3, 1, 5}},
+      {"f16, negative scale", DType::f16, 1, 1, 33, 65, 16, 16, {-0.3, false}},
       {"f16, no keys", DType::f16, 1, 2, 4, 0, 8, 8, {1, false}},
       {"bf16, rows of nothing", DType::bf16, 1, 1, 3, 4, 0, 2, {1, false}},
       {"f16, no values", DType::f16, 1, 1, 3, 4, 2, 0, {1, false}},
