@@ -93,12 +93,13 @@ TAPEDECK_DEVICE void begin_tile(AsyncCopies& copies, std::uint16_t* tile, const 
   const int count = column < from.columns ? from.rows - first : 0;  // rows from which this thread reads
   std::uint16_t* to = tile + thread / kPacks * pitch_of(kSize) + column;
   std::int64_t at = static_cast<std::int64_t>(first + thread / kPacks) * from.columns + column;
-  TAPEDECK_UNROLLED_BY_2
+  TAPEDECK_ROLLED
   for (int row = thread / kPacks; row < rows; row += step) {
     const bool inside = row < count;
     if (from.packs) {
       copies.begin<16>(to, from.data + (inside ? at : 0), inside);
     } else {
+      TAPEDECK_ROLLED
       for (int i = 0; i < 8; ++i) to[i] = inside && column + i < from.columns ? from.data[at + i] : std::uint16_t{0};
     }
     to += step * pitch_of(kSize);
@@ -181,6 +182,11 @@ TAPEDECK_DEVICE void add_weighted_rows(const SumTile (&weights)[kDeep][kOther / 
 TAPEDECK_DEVICE int row_of_sum(int i) { return static_cast<int>(lane_of_warp()) / 4 + i / 2 * 8; }
 TAPEDECK_DEVICE int column_of_sum(int i) { return static_cast<int>(lane_of_warp()) % 4 * 2 + i % 2; }
 
+TAPEDECK_DEVICE void write_halves(std::uint16_t* to, std::uint32_t word, bool both) {
+  to[0] = static_cast<std::uint16_t>(word);
+  if (both) to[1] = static_cast<std::uint16_t>(word >> 16);
+}
+
 // Writes 16 rows of a result, from row `first` on, each multiplied by a factor: that of row g, and that of row g + 8.
 template <class Half, int kSize>
 TAPEDECK_DEVICE void write_rows(void* data, std::int64_t pair, std::int64_t count, std::int64_t columns, int first,
@@ -196,9 +202,11 @@ TAPEDECK_DEVICE void write_rows(void* data, std::int64_t pair, std::int64_t coun
     for (int n = 0; n < kSize / 8; ++n) {
       const int column = n * 8 + column_of_sum(0);
       const std::uint32_t word = narrow_two(sums[n].at[2 * h] * factors[h], sums[n].at[2 * h + 1] * factors[h], Half{});
-      if (words && column < width) *reinterpret_cast<std::uint32_t*>(to + column) = word;
-      if (!words && column < width) to[column] = static_cast<std::uint16_t>(word);
-      if (!words && column + 1 < width) to[column + 1] = static_cast<std::uint16_t>(word >> 16);
+      if (column >= width) continue;
+      if (words)
+        *reinterpret_cast<std::uint32_t*>(to + column) = word;
+      else
+        write_halves(to + column, word, column + 1 < width);
     }
   }
 }
@@ -251,17 +259,26 @@ struct Scores {
 
   template <int kWide>
   TAPEDECK_DEVICE void apply_mask(int row, int column, SumTile (&scores)[kWide]) const {
+    if (a.boolean_mask)
+      for_seen<std::uint8_t>(row, column, scores,
+                             [](float x, std::uint8_t seen) { return seen ? x : minus_infinity<float>(); });
+    else
+      for_seen<Half>(row, column, scores, [](float x, Half added) { return std::fma(wide(added), kLog2E, x); });
+  }
+  // Combines every score with its element of the mask, unless it is -inf: the mask may end before.
+  template <class Element, int kWide, class F>
+  TAPEDECK_DEVICE void for_seen(int row, int column, SumTile (&scores)[kWide], const F& combine) const {
     const std::int64_t down = a.mask_strides[kByKeys ? 3 : 2], across = a.mask_strides[kByKeys ? 2 : 3];
+    std::int64_t at = (row + row_of_sum(0)) * down + (column + column_of_sum(0)) * across;
     TAPEDECK_UNROLLED
-    for (int n = 0; n < kWide; ++n) TAPEDECK_UNROLLED
-    for (int j = 0; j < 4; ++j) {
-      float& x = scores[n].at[j];
-      if (x == minus_infinity<float>()) continue;  // the mask may end before this element
-      const std::int64_t at = (row + row_of_sum(j)) * down + (column + n * 8 + column_of_sum(j)) * across;
-      if (!a.boolean_mask)
-        x = x + wide(static_cast<const Half*>(mask)[at]) * kLog2E;
-      else if (!static_cast<const std::uint8_t*>(mask)[at])
-        x = minus_infinity<float>();
+    for (int n = 0; n < kWide; ++n) {
+      TAPEDECK_UNROLLED
+      for (int j = 0; j < 4; ++j) {
+        float& x = scores[n].at[j];
+        if (x != minus_infinity<float>())
+          x = combine(x, static_cast<const Element*>(mask)[at + j / 2 * 8 * down + j % 2 * across]);
+      }
+      at += 8 * across;
     }
   }
 };
