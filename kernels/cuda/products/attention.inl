@@ -1,17 +1,17 @@
-// Attention that never stores the matrix of scores (Dao et al., "FlashAttention", 2022). A block keeps 64 queries and goes
-// through the keys tile by tile. For each query it keeps the largest score so far, the sum of exponentials relative to it, and
-// the result so far; a larger score rescales them.
+// Attention that never stores the matrix of scores (Dao et al., "FlashAttention", 2022). A block keeps 64 or 32 queries and
+// goes through the keys tile by tile. For each query it keeps the largest score so far, the sum of exponentials relative to it,
+// and the result so far; a larger score rescales them.
 #include <tapedeck/kernels/cuda/products/attention_tiles.h>
 #include <tapedeck/kernels/cuda/products/attention_halves.inl>
 
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 
-template <int kSize>
+template <int kSize, int kRows>
 struct ForwardTiles {
-  static constexpr int kKeys = other_rows(kSize), kDown = kTileRows / kAcross, kWide = kKeys / kAcross;
-  static constexpr int kOwn = kTileRows * pitch_of(kSize), kOther = kKeys * pitch_of(kSize);
-  static constexpr std::size_t kBytes = (kOwn + 2 * kOther + kTileRows * pitch_of(kKeys)) * sizeof(float);
+  static constexpr int kKeys = other_rows(kSize), kDown = kRows / kAcross, kWide = kKeys / kAcross;
+  static constexpr int kOwn = kRows * pitch_of(kSize), kOther = kKeys * pitch_of(kSize);
+  static constexpr std::size_t kBytes = (kOwn + 2 * kOther + kRows * pitch_of(kKeys)) * sizeof(float);
 };
 
 // The running softmax of a thread's queries.
@@ -38,19 +38,19 @@ struct RunningSoftmax {
   }
 };
 
-template <int kSize>
+template <int kSize, int kRows>
 TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS attend_tiles(const AttentionForward f) {
-  using Tiles = ForwardTiles<kSize>;
+  using Tiles = ForwardTiles<kSize, kRows>;
   constexpr int kKeys = Tiles::kKeys, kDown = Tiles::kDown, kWide = Tiles::kWide, kPitch = pitch_of(kKeys);
   float* const q = dynamic_shared<float>();
   float *const k = q + Tiles::kOwn, *const v = k + Tiles::kOther, *const weights = v + Tiles::kOther;
   const Attention& a = f.a;
-  const int t = static_cast<int>(a.t), s = static_cast<int>(a.s), row_tiles = (t + kTileRows - 1) / kTileRows;
+  const int t = static_cast<int>(a.t), s = static_cast<int>(a.s), row_tiles = (t + kRows - 1) / kRows;
   const std::int64_t pair = blockIdx.x / static_cast<unsigned>(row_tiles);
-  const int row = static_cast<int>(blockIdx.x % static_cast<unsigned>(row_tiles)) * kTileRows;
+  const int row = static_cast<int>(blockIdx.x % static_cast<unsigned>(row_tiles)) * kRows;
   const int first = static_cast<int>(threadIdx.x) / kAcross * kDown, across = static_cast<int>(threadIdx.x) % kAcross;
   const std::int64_t base = mask_base(a, pair);
-  const int keys = a.causal && row + kTileRows < s ? row + kTileRows : s;  // that some query of the tile may see
+  const int keys = a.causal && row + kRows < s ? row + kRows : s;  // that some query of the tile may see
 
   float sums[kDown][Columns<kSize>::kCount] = {};
   RunningSoftmax<kDown> softmax;
@@ -58,7 +58,7 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS attend_tiles(const AttentionForward f) 
     softmax.top[i] = minus_infinity<float>();
     softmax.total[i] = 0;
   }
-  read_tile<kTileRows, kSize>(q, a.q, pair, a.t, row, a.d);
+  read_tile<kRows, kSize>(q, a.q, pair, a.t, row, a.d);
   for (int key = 0; key < keys; key += kKeys) {
     read_tile<kKeys, kSize>(k, a.k, pair, a.s, key, a.d);
     read_tile<kKeys, kSize>(v, a.v, pair, a.s, key, a.e);
@@ -143,9 +143,8 @@ void scaled_dot_product_attention(const KernelCall& call) {
   if (!fits_tiles(f.a)) return launch(call, &attend_plainly<float>, plain_launch(f.a.pairs * f.a.t, f.a.e), f);
   if (f.a.dtype == DType::f16) return halves::launch_forward<F16>(call, f);
   if (f.a.dtype == DType::bf16) return halves::launch_forward<Bf16>(call, f);
-  for_size(f.a, [&](auto size) {
-    launch(call, &attend_tiles<size()>,
-           {.blocks = f.a.pairs * tiles_of_rows(f.a.t), .shared_bytes = ForwardTiles<size()>::kBytes, .large_shared = true}, f);
+  for_tiles(f.a, f.a.t, [&](auto size, auto rows) {
+    launch(call, &attend_tiles<size(), rows()>, launch_of_tiles(f.a, f.a.t, rows, ForwardTiles<size(), rows()>::kBytes), f);
   });
 }
 

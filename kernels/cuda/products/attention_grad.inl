@@ -1,6 +1,6 @@
 // The gradient of attention, in three kernels without atomics. The first one makes for each query the number sum(y dy) -
-// dlogsumexp. Then blocks that keep 64 queries sum dq over the keys, and blocks that keep 64 keys sum dk and dv over the
-// queries. Both compute the probabilities P again from the saved logsumexp:
+// dlogsumexp. Then blocks that keep 64 or 32 queries sum dq over the keys, and blocks that keep as many keys sum dk and dv over
+// the queries. Both compute the probabilities P again from the saved logsumexp:
 //
 //       dS = P (dy v^T - inner)      dq = scale dS k      dk = scale dS^T q      dv = P^T dy
 #include <tapedeck/kernels/cuda/products/attention_tiles.h>
@@ -50,31 +50,31 @@ TAPEDECK_DEVICE Real score_gradient(const QueryFacts<Real>& query, Real probabil
 
 // ---- dq ----
 
-template <int kSize>
+template <int kSize, int kRows>
 struct QueryGradTiles {
-  static constexpr int kKeys = other_rows(kSize), kDown = kTileRows / kAcross, kWide = kKeys / kAcross;
-  static constexpr int kOwn = kTileRows * pitch_of(kSize), kOther = kKeys * pitch_of(kSize);
-  static constexpr std::size_t kBytes = (2 * kOwn + 2 * kOther + kTileRows * pitch_of(kKeys)) * sizeof(float);
+  static constexpr int kKeys = other_rows(kSize), kDown = kRows / kAcross, kWide = kKeys / kAcross;
+  static constexpr int kOwn = kRows * pitch_of(kSize), kOther = kKeys * pitch_of(kSize);
+  static constexpr std::size_t kBytes = (2 * kOwn + 2 * kOther + kRows * pitch_of(kKeys)) * sizeof(float);
 };
 
-template <int kSize>
+template <int kSize, int kRows>
 TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dq(const AttentionBackward b) {
-  using Tiles = QueryGradTiles<kSize>;
+  using Tiles = QueryGradTiles<kSize, kRows>;
   constexpr int kKeys = Tiles::kKeys, kDown = Tiles::kDown, kWide = Tiles::kWide, kPitch = pitch_of(kKeys);
   float* const q = dynamic_shared<float>();
   float *const dy = q + Tiles::kOwn, *const k = dy + Tiles::kOwn, *const v = k + Tiles::kOther;
   float* const gradients = v + Tiles::kOther;
   const Attention& a = b.a;
-  const int t = static_cast<int>(a.t), s = static_cast<int>(a.s), row_tiles = (t + kTileRows - 1) / kTileRows;
+  const int t = static_cast<int>(a.t), s = static_cast<int>(a.s), row_tiles = (t + kRows - 1) / kRows;
   const std::int64_t pair = blockIdx.x / static_cast<unsigned>(row_tiles);
-  const int row = static_cast<int>(blockIdx.x % static_cast<unsigned>(row_tiles)) * kTileRows;
+  const int row = static_cast<int>(blockIdx.x % static_cast<unsigned>(row_tiles)) * kRows;
   const int first = static_cast<int>(threadIdx.x) / kAcross * kDown, across = static_cast<int>(threadIdx.x) % kAcross;
   const std::int64_t base = mask_base(a, pair);
-  const int keys = a.causal && row + kTileRows < s ? row + kTileRows : s;
+  const int keys = a.causal && row + kRows < s ? row + kRows : s;
 
   float sums[kDown][Columns<kSize>::kCount] = {};
-  read_tile<kTileRows, kSize>(q, a.q, pair, a.t, row, a.d);
-  read_tile<kTileRows, kSize>(dy, b.dy, pair, a.t, row, a.e);
+  read_tile<kRows, kSize>(q, a.q, pair, a.t, row, a.d);
+  read_tile<kRows, kSize>(dy, b.dy, pair, a.t, row, a.e);
   for (int key = 0; key < keys; key += kKeys) {
     read_tile<kKeys, kSize>(k, a.k, pair, a.s, key, a.d);
     read_tile<kKeys, kSize>(v, a.v, pair, a.s, key, a.e);
@@ -107,31 +107,31 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dq(const AttentionBackward b) {
 
 // ---- dk and dv ----
 
-template <int kSize>
+template <int kSize, int kRows>
 struct KeyGradTiles {
-  static constexpr int kQueries = other_rows(kSize), kDown = kQueries / kAcross, kWide = kTileRows / kAcross;
-  static constexpr int kOwn = kTileRows * pitch_of(kSize), kOther = kQueries * pitch_of(kSize);
-  static constexpr int kScores = kQueries * pitch_of(kTileRows);
+  static constexpr int kQueries = other_rows(kSize), kDown = kQueries / kAcross, kWide = kRows / kAcross;
+  static constexpr int kOwn = kRows * pitch_of(kSize), kOther = kQueries * pitch_of(kSize);
+  static constexpr int kScores = kQueries * pitch_of(kRows);
   static constexpr std::size_t kBytes = (2 * kOwn + 2 * kOther + 2 * kScores) * sizeof(float);
 };
 
-template <int kSize>
+template <int kSize, int kRows>
 TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dk_dv(const AttentionBackward b) {
-  using Tiles = KeyGradTiles<kSize>;
-  constexpr int kQueries = Tiles::kQueries, kDown = Tiles::kDown, kWide = Tiles::kWide, kPitch = pitch_of(kTileRows);
+  using Tiles = KeyGradTiles<kSize, kRows>;
+  constexpr int kQueries = Tiles::kQueries, kDown = Tiles::kDown, kWide = Tiles::kWide, kPitch = pitch_of(kRows);
   float* const k = dynamic_shared<float>();
   float *const v = k + Tiles::kOwn, *const q = v + Tiles::kOwn, *const dy = q + Tiles::kOther;
   float *const probabilities = dy + Tiles::kOther, *const gradients = probabilities + Tiles::kScores;
   const Attention& a = b.a;
-  const int t = static_cast<int>(a.t), s = static_cast<int>(a.s), key_tiles = (s + kTileRows - 1) / kTileRows;
+  const int t = static_cast<int>(a.t), s = static_cast<int>(a.s), key_tiles = (s + kRows - 1) / kRows;
   const std::int64_t pair = blockIdx.x / static_cast<unsigned>(key_tiles);
-  const int key = static_cast<int>(blockIdx.x % static_cast<unsigned>(key_tiles)) * kTileRows;
+  const int key = static_cast<int>(blockIdx.x % static_cast<unsigned>(key_tiles)) * kRows;
   const int down = static_cast<int>(threadIdx.x) / kAcross, across = static_cast<int>(threadIdx.x) % kAcross;
   const std::int64_t base = mask_base(a, pair);
 
   float dk[kWide][Columns<kSize>::kCount] = {}, dv[kWide][Columns<kSize>::kCount] = {};
-  read_tile<kTileRows, kSize>(k, a.k, pair, a.s, key, a.d);
-  read_tile<kTileRows, kSize>(v, a.v, pair, a.s, key, a.e);
+  read_tile<kRows, kSize>(k, a.k, pair, a.s, key, a.d);
+  read_tile<kRows, kSize>(v, a.v, pair, a.s, key, a.e);
   for (int row = a.causal ? key / kQueries * kQueries : 0; row < t; row += kQueries) {
     read_tile<kQueries, kSize>(q, a.q, pair, a.t, row, a.d);
     read_tile<kQueries, kSize>(dy, b.dy, pair, a.t, row, a.e);
@@ -154,7 +154,9 @@ TAPEDECK_KERNEL void TAPEDECK_TWO_BLOCKS sum_dk_dv(const AttentionBackward b) {
     sync_block();
     TAPEDECK_UNROLLED_BY_2
     for (int i = 0; i < kQueries; ++i) {
-      const Four p = four_at(probabilities + i * kPitch + down * kWide), g = four_at(gradients + i * kPitch + down * kWide);
+      const int place = i * kPitch + down * kWide;
+      const auto p = *reinterpret_cast<const Group<kWide>*>(probabilities + place);
+      const auto g = *reinterpret_cast<const Group<kWide>*>(gradients + place);
       add_row<kSize>(dy + i * pitch_of(kSize), across, p.at, dv);
       add_row<kSize>(q + i * pitch_of(kSize), across, g.at, dk);
     }
@@ -263,12 +265,11 @@ void launch_plain_gradients(const KernelCall& call, const AttentionBackward& b) 
 }
 
 inline void launch_gradient_tiles(const KernelCall& call, const AttentionBackward& b) {
-  const Attention& a = b.a;
-  for_size(a, [&](auto size) {
-    launch(call, &sum_dq<size()>,
-           {.blocks = a.pairs * tiles_of_rows(a.t), .shared_bytes = QueryGradTiles<size()>::kBytes, .large_shared = true}, b);
-    launch(call, &sum_dk_dv<size()>,
-           {.blocks = a.pairs * tiles_of_rows(a.s), .shared_bytes = KeyGradTiles<size()>::kBytes, .large_shared = true}, b);
+  for_tiles(b.a, b.a.t, [&](auto size, auto rows) {
+    launch(call, &sum_dq<size(), rows()>, launch_of_tiles(b.a, b.a.t, rows, QueryGradTiles<size(), rows()>::kBytes), b);
+  });
+  for_tiles(b.a, b.a.s, [&](auto size, auto rows) {
+    launch(call, &sum_dk_dv<size(), rows()>, launch_of_tiles(b.a, b.a.s, rows, KeyGradTiles<size(), rows()>::kBytes), b);
   });
 }
 

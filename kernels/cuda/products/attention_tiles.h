@@ -15,14 +15,17 @@
 namespace tapedeck::kernels {
 namespace TAPEDECK_CUDA_SPACE {
 
-inline constexpr int kTileRows = 64;  // of the operand that a block keeps
-inline constexpr int kAcross = 16;    // threads in each direction
+// Rows of the operand that a block keeps. Few blocks are made twice as many, so that they occupy all multiprocessors of a
+// device; this is compiled for rows of 33 to 64 numbers, which are the usual ones.
+inline constexpr int kTileRows = 64, kFewRows = 32;
+inline constexpr std::int64_t kFewBlocks = 128;
+inline constexpr int kAcross = 16;  // threads in each direction
 
 // The tiles of the other operand are narrower where the rows are long, because shared memory holds both.
 constexpr int other_rows(int size) { return size > 64 ? 32 : 64; }
 constexpr int pitch_of(int columns) { return columns + 4; }
 
-inline std::int64_t tiles_of_rows(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+inline std::int64_t tiles_of_rows(std::int64_t rows, int of_tile = kTileRows) { return (rows + of_tile - 1) / of_tile; }
 
 // The kernels with tiles count rows and blocks in 32 bits.
 inline bool fits_tiles(const Attention& a) {
@@ -32,10 +35,31 @@ inline bool fits_tiles(const Attention& a) {
          a.pairs * tiles_of_rows(longest) < kMost;
 }
 
+// Calls f with the padded number of columns and the rows of a tile, as constants. `count` is the number of rows of a pair.
+template <class F>
+void for_tiles(const Attention& a, std::int64_t count, const F& f) {
+  for_size(a, [&](auto size) {
+    if constexpr (size() == 64) {
+      if (a.pairs * tiles_of_rows(count) < kFewBlocks) return f(size, std::integral_constant<int, kFewRows>{});
+    }
+    f(size, std::integral_constant<int, kTileRows>{});
+  });
+}
+
+inline Launch launch_of_tiles(const Attention& a, std::int64_t count, int rows, std::size_t shared_bytes) {
+  return {.blocks = a.pairs * tiles_of_rows(count, rows), .shared_bytes = shared_bytes, .large_shared = true};
+}
+
 // ---- tiles in shared memory ----
 
 struct alignas(16) Four {
   float at[4];
+};
+
+// Neighbouring numbers that are read by one access.
+template <int kCount>
+struct alignas(4 * kCount) Group {
+  float at[kCount];
 };
 
 TAPEDECK_DEVICE Four& four_at(float* p) { return *reinterpret_cast<Four*>(p); }

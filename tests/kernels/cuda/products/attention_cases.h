@@ -36,6 +36,7 @@ inline const std::vector<AttentionCase>& attention_cases() {
       {"several tiles", DType::f32, 1, 1, 66, 130, 12, 20, {0.3, false}},
       {"causal, more queries than keys", DType::f32, 1, 1, 130, 66, 9, 5, {0.4, true}},
       {"causal, more keys than queries", DType::f32, 1, 1, 66, 140, 40, 33, {0.2, true}},
+      {"many blocks", DType::f32, 64, 2, 3, 5, 40, 33, {0.3, true}},
       {"wide rows", DType::f32, 1, 1, 65, 70, 128, 99, {0.1, false}},
       {"wide rows, causal, mask", DType::f32, 1, 1, 65, 64, 66, 128, {0.1, true}, DType::f32, {1, 1, 65, 64}},
       {"mask for each batch", DType::f32, 2, 2, 10, 12, 8, 8, {1, false}, DType::boolean, {2, 1, 1, 12}},
