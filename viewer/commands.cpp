@@ -196,10 +196,10 @@ Commands panel_commands() {
   Commands table;
   for (const Panel& panel : all_panels()) {
     const std::string name = panel.name, title = panel.title;
-    Command command{"panel." + name, title, "", "Show or hide the panel: " + title + ".",
+    Command command{"panel." + name, title, "", "Show or hide the panel: " + std::string(panel.sentence),
                     [name](W& w) { w.toggle_panel(name); }};
     if (panel.place == PanelPlace::centre)
-      command.help = "Give the keyboard to the panel: " + title + ".";
+      command.help = "Give the keyboard to the panel: " + std::string(panel.sentence);
     else
       command.checked = [name](const W& w) { return w.panel_is_open(name); };
     table.push_back(std::move(command));
@@ -331,7 +331,24 @@ Commands go_commands() {
   };
 }
 
-// The commands of the graph. Each opens the panel of the graph first.
+void enter_region(W& w) {
+  const bool in_memory = w.panel_has_keys("memory");
+  if (!in_memory) w.show_panel("graph");
+  if (!(in_memory ? w.memory().enter_selection() : w.graph().enter_selection()))
+    w.say("Select a loop, a branch or a fused node first.");
+}
+
+// Leaves the region that the picture with the focus shows, or else the only one that is shown.
+void leave_region(W& w) {
+  if (w.memory().depth() > 0 && (w.panel_has_keys("memory") || w.graph().depth() == 0)) {
+    w.memory().leave(w.memory().depth() - 1);
+    return;
+  }
+  w.show_panel("graph");
+  if (!w.graph().leave(w.graph().depth() - 1)) w.say("The graph of the step is shown already.");
+}
+
+// The commands of the graph. Each but those for regions opens the panel of the graph first.
 Commands graph_commands() {
   const auto on_graph = [](void (GraphPanel::*what)()) {
     return [what](W& w) {
@@ -353,17 +370,11 @@ Commands graph_commands() {
       {"graph.toggle", "Open or close module", "O", "Open or close the module clicked last, or the one around the selection.",
        on_graph(&GraphPanel::toggle), true},
       {"graph.enter", "Open loop or branch", "I",
-       "Draw the body of the selected loop, a branch or the inside of a fused node; in there, the next region of the same "
-       "node.",
-       [](W& w) {
-         w.show_panel("graph");
-         if (!w.graph().enter_selection()) w.say("Select a loop, a branch or a fused node first.");
-       }},
-      {"graph.leave", "Leave loop or branch", "Shift+I", "Draw the graph around the body of the loop or the branch again.",
-       [](W& w) {
-         w.show_panel("graph");
-         if (!w.graph().leave(w.graph().depth() - 1)) w.say("The graph of the step is shown already.");
-       }},
+       "Draw the body of the selected loop, a branch or the inside of a fused node, in the memory plan if that has the focus, "
+       "else in the graph; in there, the next region of the same node.",
+       enter_region},
+      {"graph.leave", "Leave loop or branch", "Shift+I",
+       "Draw the graph or the memory plan around the body of the loop or the branch again.", leave_region},
       {"graph.open-level", "Open one level", "L", "Open all closed modules that the graph shows.", step(1)},
       {"graph.close-level", "Close one level", "Shift+L", "Close all modules of the graph in which no other is open.",
        step(-1)},

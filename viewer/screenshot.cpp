@@ -147,6 +147,7 @@ int take_shot(const Options& options) {
     if (!options.shot.empty() && draws_outline(options.panel)) window.outline_keep_all();
     if (!options.run.empty()) {
       show_unseen(window, options.width, options.height);  // a command may need the size and the focus of a shown window
+      if (!options.panel.empty()) window.panel(options.panel).widget->setFocus();
       window.run(options.run);
     }
     if (!window.measuring_error().empty()) {

@@ -119,6 +119,7 @@ class MainWindow : public QMainWindow, public Observer {
   void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
   void toggle_panel(const std::string& name);  // hides it if it can be seen; the panel in the centre gets the focus
   bool panel_is_open(const std::string& name) const;
+  bool panel_has_keys(const std::string& name) const;  // it has the focus of this window, even while a dialog is open
   void step_panel(int by);        // gives the focus to a panel further in the table, of those that can be seen
   void move_view(ViewMove move);  // of the picture that has the focus and a view of its own, else of the session
   void set_look(const Look& look);
@@ -188,7 +189,7 @@ class MainWindow : public QMainWindow, public Observer {
   void place_around();
   void place_as_tabs();
   void scale_tables(double factor);
-  void show_whole_titles();
+  void mend_tabs();
   template <class P>
   P& as(const std::string& name) const {
     const OpenPanel& open = panel(name);

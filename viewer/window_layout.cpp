@@ -125,19 +125,24 @@ void MainWindow::place_around() {
   resizeDocks(below, below_heights, Qt::Vertical);
 }
 
-// Titles are never cut: where not all fit, arrows at the end and the wheel move them. Qt makes the bars of tabs itself,
-// whenever docks come together.
-void MainWindow::show_whole_titles() {
+// Titles are never cut: where not all fit, arrows at the end and the wheel move them. A tab says what its panel shows. Qt makes
+// the bars of tabs itself, whenever docks come together, and gives a new tab its title as the tooltip.
+void MainWindow::mend_tabs() {
   for (QTabBar* bar : findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly)) {
-    if (bar->elideMode() == Qt::ElideNone) continue;
-    bar->setElideMode(Qt::ElideNone);
-    bar->setUsesScrollButtons(true);
+    if (bar->elideMode() != Qt::ElideNone) {
+      bar->setElideMode(Qt::ElideNone);
+      bar->setUsesScrollButtons(true);
+    }
+    for (int tab = 0; tab < bar->count(); ++tab)
+      for (const OpenPanel& open : panels_)
+        if (bar->tabText(tab) == QLatin1String(open.panel->title) && bar->tabToolTip(tab) == bar->tabText(tab))
+          bar->setTabToolTip(tab, QString::fromLatin1(open.panel->sentence));
   }
 }
 
 bool MainWindow::event(QEvent* event) {
   const bool taken = QMainWindow::event(event);
-  if (event->type() == QEvent::ChildPolished || event->type() == QEvent::LayoutRequest) show_whole_titles();
+  if (event->type() == QEvent::ChildPolished || event->type() == QEvent::LayoutRequest) mend_tabs();
   return taken;
 }
 
@@ -209,31 +214,15 @@ GraphPanel& MainWindow::graph() const { return as<GraphPanel>("graph"); }
 InspectorPanel& MainWindow::inspector() const { return as<InspectorPanel>("inspector"); }
 
 void MainWindow::move_view(ViewMove move) {
-  constexpr double kZoomIn = 0.8, kZoomOut = 1.25, kPan = 0.1;
   for (const OpenPanel& open : panels_)
     if (open.picture && has_focus(*open.widget) && open.picture->move_view(move)) return;
-  switch (move) {
-    case ViewMove::back:
-      return session_.view_back();
-    case ViewMove::forward:
-      return session_.view_forward();
-    case ViewMove::fit_all:
-      return session_.fit_all();
-    case ViewMove::fit_selection:
-      return session_.fit_selection();
-    case ViewMove::zoom_in:
-      return session_.zoom(kZoomIn, 1);
-    case ViewMove::zoom_out:
-      return session_.zoom(kZoomOut, 1);
-    case ViewMove::left:
-      return session_.pan(-kPan, 0);
-    case ViewMove::right:
-      return session_.pan(kPan, 0);
-    case ViewMove::up:
-      return session_.pan(0, kPan);
-    case ViewMove::down:
-      return session_.pan(0, -kPan);
-  }
+  move_session_view(session_, move);
+}
+
+bool MainWindow::panel_has_keys(const std::string& name) const {
+  const QWidget* const widget = panel(name).widget;
+  const QWidget* const focus = focusWidget();
+  return focus != nullptr && (focus == widget || widget->isAncestorOf(focus));
 }
 
 void MainWindow::set_look(const Look& look) {

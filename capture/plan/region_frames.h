@@ -15,6 +15,7 @@
 
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,7 @@ bool runs_regions_by_plan(const Node& node);
 
 // The bytes that one run of a region needs beside its inputs: its arena, its output slots, and copies of the inputs that it
 // returns. A returned input is copied because the results of the node may be written over it.
-std::int64_t frame_bytes(const Plan& region_plan);
+TAPEDECK_API std::int64_t frame_bytes(const Plan& region_plan);
 
 // The tape of loop_grad: the carried operands of the passes that are still to be walked back.
 struct LoopTape {
@@ -41,7 +42,7 @@ struct LoopTape {
   std::int64_t bytes() const { return entries < 0 ? 0 : entry_bytes * entries; }
 };
 // Throws InvalidGraphError if the tape would hold more than 2^50 bytes.
-LoopTape loop_tape(const Graph& graph, const Node& node);
+TAPEDECK_API LoopTape loop_tape(const Graph& graph, const Node& node);
 
 // The workspace of a node with regions; 0 if its regions do not run by plan. REQUIRES: `region_plans` has a plan for each
 // region. Throws as loop_tape.

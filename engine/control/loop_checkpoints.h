@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/kernels/attrs/control.h>
+#include <tapedeck/kernels/export.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +18,7 @@ std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint);
 // The number of times that walk_back runs a pass forward, beyond the trips - 1 runs that it needs if all carries are kept. For
 // kCheckpointLog with more than kMostCountedTrips passes it is an estimate.
 inline constexpr std::int64_t kMostCountedTrips = 4096;
-double passes_run_again(std::int64_t trips, std::int64_t checkpoint);
+TAPEDECK_API double passes_run_again(std::int64_t trips, std::int64_t checkpoint);
 
 namespace schedule {
 

@@ -109,6 +109,7 @@ class CommandWindow : public Window {
     if (const OpenModules& open = window.graph().open_modules())
       for (const std::string& path : *open) text += " " + path;
     for (const RegionStep& step : window.graph().inside()) text += " in " + step.value;
+    for (const RegionStep& step : window.memory().regions().path()) text += " memory in " + step.value;
     text += window.text().shows_changes() ? " changes" : "";
     text += " lanes " + std::to_string(window.schedule().threads()) + (window.schedule().shows_measured() ? " measured" : "");
     text += " row " + std::to_string(window.text().code().current_row());

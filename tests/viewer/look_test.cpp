@@ -15,6 +15,8 @@
 #include <QtWidgets/QTabBar>
 #include <QtWidgets/QToolButton>
 
+#include <algorithm>
+
 namespace tapedeck::viewer {
 namespace {
 
@@ -162,6 +164,28 @@ TEST(Layout, TheTitlesOfTabsAreWholeInASmallWindow) {
     QApplication::sendEvent(bar, &event);
   }
   EXPECT_TRUE(spin_until([&] { return !window.panel(all_panels().back().name).widget->visibleRegion().isEmpty(); }));
+}
+
+// Qt gives a tab its title as the tooltip, again and again.
+TEST(Layout, ATabSaysWhatItsPanelShows) {
+  SmallWindow small(1600, 900);
+  MainWindow& window = small.window;
+  const auto all_explain = [&] {
+    int tabs = 0;
+    for (const QTabBar* bar : window.findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly))
+      for (int tab = 0; tab < bar->count(); ++tab) {
+        const auto& panels = all_panels();
+        const auto panel = std::find_if(panels.begin(), panels.end(),
+                                        [&](const Panel& one) { return QString::fromLatin1(one.title) == bar->tabText(tab); });
+        if (panel == panels.end() || bar->tabToolTip(tab) != QString::fromLatin1(panel->sentence)) return 0;
+        ++tabs;
+      }
+    return tabs;
+  };
+  EXPECT_TRUE(spin_until([&] { return all_explain() == static_cast<int>(all_panels().size()) - 1; }));
+  window.resize(800, 600);
+  window.reset_layout();
+  EXPECT_TRUE(spin_until([&] { return all_explain() == static_cast<int>(all_panels().size()) - 1; }));
 }
 
 TEST(Layout, ResetLayoutFitsTheSizeOfTheWindow) {

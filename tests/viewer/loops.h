@@ -1,4 +1,4 @@
-// A step with a loop of 100 passes, a `while` and a branch, as text.
+// Steps with loops, as text: a loop of 100 passes, a `while` and a branch; the gradient of a loop.
 #pragma once
 
 #include <string>
@@ -31,6 +31,22 @@ inline std::string graph_with_loops() {
     return %q
   }
   return %b
+}
+)";
+}
+
+// The gradient of a loop of 9 passes whose carried value has 256 bytes. Every third pass has a checkpoint.
+inline std::string graph_with_a_loop_gradient() {
+  return R"(graph gradient(%n: i64[], %c: f32[64], %dc: f32[64]) {
+  %gc: f32[64] = loop_grad(%n, %c, %dc) {carried=1, trips=9, checkpoint=3, needs="1"} (%i: i64[], %a: f32[64]) {
+    %s: f32[64] = sin(%a)
+    return %s
+  } (%i: i64[], %a: f32[64], %da: f32[64]) {
+    %e: f32[64] = cos(%a)
+    %f: f32[64] = mul(%e, %da)
+    return %f
+  }
+  return %gc
 }
 )";
 }

@@ -140,7 +140,7 @@ void ComparePicture::tooltip(int side, const Plot& curve) const {
   const PlanModel& model = *plan(side).model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (memory_[at(side)].contains(mouse)) {
-    if (const LodRect* hit = plots_[at(side)].hit(mouse); hit != nullptr) rect_tooltip(model, *hit);
+    if (const LodRect* hit = plots_[at(side)].hit(mouse); hit != nullptr) rect_tooltip(model, *hit, unit_of(model.plan()));
     return;
   }
   if (!curve.contains(mouse)) return;

@@ -71,7 +71,7 @@ void LivePicture::draw(float width, float height) {
   const double begin = static_cast<double>(tape.points().front().index), end = static_cast<double>(tape.end());
   update_view(begin, end);
   const LivePoint seen = tape.extremes(view_.low, view_.high);
-  const ByteUnit unit = ByteUnit::of(tape.peak().highest);
+  const ByteUnit unit = tape.unit();
   const double top = std::max(1.0, static_cast<double>(std::max<std::int64_t>(seen.highest, 1)) * 1.15);
   const Plot plot = make_plot(70, 26, width - 10, height - 24, view_, {0, top});
   const std::string title = "bytes that all tensors hold, after each call of an op";
@@ -160,14 +160,15 @@ void LivePicture::draw_hover(const Plot& plot, const LiveTape& tape) const {
   const LiveOp* op = call_at(tape, at);
   if (step < 1 && op != nullptr) {
     ImGui::TextUnformatted(("call " + grouped(static_cast<std::int64_t>(op->index)) + ": " + tape.text(op->op)).c_str());
-    ImGui::TextUnformatted((tape.text(op->types) + "  " + human_bytes(op->bytes)).c_str());
+    ImGui::TextUnformatted((tape.text(op->types) + "  " + tape.unit().readable_text(op->bytes)).c_str());
     if (op->path != 0) ImGui::TextDisabled("module %s", tape.text(op->path).c_str());
     if (const std::string site = site_text(tape, *op); !site.empty()) ImGui::TextDisabled("%s", site.c_str());
   } else {
     ImGui::TextUnformatted(("calls from " + grouped(static_cast<std::int64_t>(at))).c_str());
   }
-  const std::string range =
-      p.lowest == p.highest ? exact_bytes(p.highest) : human_bytes(p.lowest) + " to " + exact_bytes(p.highest);
+  const std::string range = p.lowest == p.highest
+                                ? tape.unit().exact_text(p.highest)
+                                : tape.unit().readable_text(p.lowest) + " to " + tape.unit().exact_text(p.highest);
   ImGui::TextUnformatted((range + " live").c_str());
   ImGui::EndTooltip();
 }

@@ -22,9 +22,9 @@ std::string cell(const LiveTape& tape, const LiveOp& op, int column) {
     case LiveRows::kResult:
       return tape.text(op.types);
     case LiveRows::kBytes:
-      return (op.flags & live::OpRecord::kView) != 0 ? "view" : human_bytes(op.bytes);
+      return (op.flags & live::OpRecord::kView) != 0 ? "view" : tape.unit().readable_text(op.bytes);
     case LiveRows::kLive:
-      return human_bytes(op.live);
+      return tape.unit().readable_text(op.live);
     case LiveRows::kPhase:
       return phase_name(op.phase);
     case LiveRows::kSite:

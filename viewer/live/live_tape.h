@@ -3,7 +3,9 @@
 #pragma once
 
 #include <tapedeck/capture/live/live_records.h>
+#include <tapedeck/viewer/words/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -61,6 +63,8 @@ class LiveTape {
   // The lowest and the highest bytes of the calls in [from, to); both -1 if there are none.
   LivePoint extremes(double from, double to) const;
   LivePoint peak() const { return peak_; }
+  // Of all bytes that the window shows of this program. It grows with the peak.
+  ByteUnit unit() const { return ByteUnit::of(std::max(peak_.highest, replay_peak_)); }
 
   std::int64_t live() const { return live_; }
   std::int64_t dropped() const { return dropped_; }  // by the program, whose buffer was full

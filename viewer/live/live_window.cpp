@@ -57,16 +57,18 @@ QTreeWidget* make_tree(QWidget* parent, const QStringList& titles, const char* n
 
 std::string live_summary(const live::ProgramInfo& info, const LiveTape& tape, LiveState state) {
   const auto number = [](auto n) { return grouped(static_cast<std::int64_t>(n)); };
+  const ByteUnit unit = tape.unit();
   std::string text = fmt::format("{} (process {}) {}{} · {} calls", info.name, info.process,
                                  state == LiveState::running ? "is " : "", live_state_name(state), number(tape.end()));
   if (tape.step() > 0) text += fmt::format(" · {} steps", number(tape.step()));
-  if (tape.replays() > 0) text += fmt::format(" · {} replays of {}", number(tape.replays()), human_bytes(tape.replay_peak()));
+  if (tape.replays() > 0)
+    text += fmt::format(" · {} replays of {}", number(tape.replays()), unit.readable_text(tape.replay_peak()));
   if (state == LiveState::running && tape.calls_per_second() > 0) {
     text += fmt::format(" · {} calls/s", number(tape.calls_per_second()));
     if (tape.steps_per_second() > 0) text += fmt::format(" · {:.1f} steps/s", tape.steps_per_second());
   }
-  text += fmt::format(" · {} live", human_bytes(tape.live()));
-  if (tape.peak().highest >= 0) text += fmt::format(" · peak {}", human_bytes(tape.peak().highest));
+  text += fmt::format(" · {} live", unit.readable_text(tape.live()));
+  if (tape.peak().highest >= 0) text += fmt::format(" · peak {}", unit.readable_text(tape.peak().highest));
   return text + fmt::format(" · {} dropped", number(tape.dropped()));
 }
 
@@ -220,6 +222,7 @@ void LiveWindow::update() {
     return;
   }
   std::vector<LiveModule> modules;
+  ByteUnit unit;
   std::vector<LiveCapture> captures;
   const bool with_modules = ticks_ % kTicksOfModules == 0 || shown_changes_ == ~0ull;
   {
@@ -228,9 +231,10 @@ void LiveWindow::update() {
     if (with_modules) shown_changes_ = view.changes();
     update_status(view.tape(), view.state(), view.damage());
     if (with_modules) modules = view.tape().modules();
+    unit = view.tape().unit();
     captures = view.tape().captures();
   }
-  if (with_modules) update_modules(modules);
+  if (with_modules) update_modules(modules, unit);
   update_captures(captures);
   rows_->update();
   if (picture_->follows()) table_->scrollToBottom();
@@ -259,7 +263,7 @@ void LiveWindow::update_status(const LiveTape& tape, LiveState state, const std:
                      : QStringLiteral("The program has not called next_step() so far: a capture lasts until you end it."));
 }
 
-void LiveWindow::update_modules(const std::vector<LiveModule>& modules) {
+void LiveWindow::update_modules(const std::vector<LiveModule>& modules, const ByteUnit& unit) {
   constexpr std::size_t kMost = 500;
   const std::size_t n = std::min(modules.size(), kMost);
   while (modules_->topLevelItemCount() > static_cast<int>(n))
@@ -269,7 +273,7 @@ void LiveWindow::update_modules(const std::vector<LiveModule>& modules) {
     if (item == nullptr) modules_->addTopLevelItem(item = new QTreeWidgetItem);
     item->setText(0, modules[i].name.empty() ? QStringLiteral("(outside of modules)") : qt_text(modules[i].name));
     item->setText(1, qt_text(grouped(modules[i].calls)));
-    item->setText(2, qt_text(human_bytes(modules[i].bytes)));
+    item->setText(2, qt_text(unit.readable_text(modules[i].bytes)));
     item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
     item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
   }
@@ -289,12 +293,16 @@ void LiveWindow::update_captures(const std::vector<LiveCapture>& captures) {
 void LiveWindow::update_programs() {
   const QString chosen = programs_->currentItem() ? programs_->currentItem()->data(0, Qt::UserRole).toString() : QString();
   programs_->clear();
-  for (const live::RunningProgram& p : live::running_programs(setup_.base)) {
+  const std::vector<live::RunningProgram> running = live::running_programs(setup_.base);
+  std::int64_t most = 0;
+  for (const live::RunningProgram& p : running) most = std::max(most, p.live_bytes);
+  const ByteUnit unit = ByteUnit::of(most);  // so that programs can be compared
+  for (const live::RunningProgram& p : running) {
     auto* item = new QTreeWidgetItem(
         programs_,
         {qt_text(p.info.name), QString::number(p.info.process),
          QDateTime::fromSecsSinceEpoch(p.info.started).toString(QStringLiteral("yyyy-MM-dd hh:mm:ss")), qt_text(grouped(p.ops)),
-         qt_text(human_bytes(p.live_bytes)), p.alive ? QStringLiteral("running") : QStringLiteral("ended")});
+         qt_text(unit.readable_text(p.live_bytes)), p.alive ? QStringLiteral("running") : QStringLiteral("ended")});
     item->setData(0, Qt::UserRole, qt_text(p.folder));
     if (item->data(0, Qt::UserRole).toString() == chosen) programs_->setCurrentItem(item);
   }

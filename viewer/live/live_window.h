@@ -64,7 +64,7 @@ class LiveWindow : public QMainWindow {
   void open_chosen_capture();
   void stop_watching();
   void update_status(const LiveTape& tape, LiveState state, const std::string& damage);
-  void update_modules(const std::vector<LiveModule>& modules);
+  void update_modules(const std::vector<LiveModule>& modules, const ByteUnit& unit);
   void update_captures(const std::vector<LiveCapture>& captures);
 
   Setup setup_;

@@ -93,7 +93,7 @@ std::string value_html(const PlanModel& model, ValueId v) {
           details_row("role", swatch(facts.role));
   html += details_row("place", escaped_html(facts.place)) + details_row("lifetime", facts.lifetime) +
           details_row("reason", escaped_html(facts.reason));
-  html += details_row("decision", escaped_html(facts.decision));
+  html += details_row("decision", escaped_html(in_unit(facts.decision, unit_of(plan))));
   html += chain_html(model, v);
   html += details_row("readers", joined(facts.readers, [&](NodeId n) { return node_link(plan.graph, n); }));
   if (facts.copies.size() > 1) html += details_row("runs", runs_html(model, facts, v));
@@ -183,18 +183,17 @@ std::string node_html(const Session& session, NodeId n) {
   const Scratch scratch = static_cast<std::size_t>(n) < plan.workspace.size() ? plan.workspace[n] : Scratch{};
   if (scratch.bytes > 0)
     html += details_row("workspace", unit_of(plan).exact_text(scratch.bytes) + ", offset " + grouped(scratch.offset));
-  for (std::size_t s = 0; s < plan.segments.size(); ++s)
-    if (std::binary_search(plan.segments[s].nodes.begin(), plan.segments[s].nodes.end(), n))
-      html += details_row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
-                                         human_us(plan.segments[s].cost_us));
+  if (const std::int32_t s = model.segment_of(n); s != kNone)
+    html += details_row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
+                                       human_us(plan.segments[static_cast<std::size_t>(s)].cost_us));
   return html + "</table>" + regions_html(model, n);
 }
 
-// A value that is alive at the peak, with the advice of the library, which holds its numbers.
+// A value that is alive at the peak, with the advice of the library.
 std::string advice_html(const PlanModel& model, const PeakTenant& tenant) {
   const std::string what = tenant.value == kNone ? escaped_html(tenant.name) : value_link(model, tenant.value);
   return "<li>" + what + ", " + unit_of(model.plan()).readable_text(tenant.bytes) + ": " +
-         escaped_html(grouped_numbers(tenant.advice)) + "</li>";
+         escaped_html(in_unit(tenant.advice, unit_of(model.plan()))) + "</li>";
 }
 
 // Nodes that reach the lower bound by themselves, and why the peak is higher than that.
@@ -206,7 +205,7 @@ std::string bounds_html(const PlanModel& model, const PeakExplanation& e) {
       html += "<li>" + node_link(model.graph(), b.node) + " alone needs " + unit.exact_text(b.own_bytes) +
               ": no order and no recomputation of other nodes gets below</li>";
   return html + "<li>peak " + unit.exact_text(e.peak_bytes) + " = lower bound + " + unit.exact_text(e.gap_bytes) +
-         " by placement: " + escaped_html(grouped_numbers(e.gap_reason)) + "</li>";
+         " by placement: " + escaped_html(in_unit(e.gap_reason, unit)) + "</li>";
 }
 
 // Lines of the list of what is alive: no table, because a document lays out lines faster than rows.

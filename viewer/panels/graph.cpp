@@ -367,37 +367,15 @@ void GraphPanel::hover(ValueId v) {
 }
 
 std::string GraphPanel::inside_text() const {
-  const NodeRegions& facts = scene_->facts;
-  const RegionFacts& region = facts.regions[at(inside_.back().region)];
-  const ByteUnit unit = unit_of(scene_->step->plan());
-  std::string text = facts.runs.empty() ? "" : facts.runs + " · ";
-  text += "here " + count_of(region.nodes, "node") + ", " + human_us(region.us) + " a run";
-  if (region.recomputed > 0) text += ", " + grouped(region.recomputed) + " computed again";
-  if (!region.is_planned) return text + " · its values take no bytes of the plan";
-  return text + " · " + "arena " + unit.readable_text(region.arena_bytes) + ", workspace " +
-         unit.readable_text(facts.workspace);
+  return region_text(scene_->facts, inside_.back().region, unit_of(scene_->step->plan()));
 }
 
-// The way from the step to the region, each part of it a button back, and the other regions of the node. Returns its height.
 float GraphPanel::draw_way(float y, float width) {
   if (!is_inside() || !is_fresh()) return 0;
-  const RegionPlace& place = scene_->place;
-  float x = 12;
-  const auto button = [&](const std::string& text) {
-    const float wide = text_width(TextSize::body, text) + 2 * ImGui::GetStyle().FramePadding.x;
-    const bool is_pressed = x + wide < width && draw_button(x, y, text);
-    x += wide + 8;
-    return is_pressed;
-  };
-  if (button("← the step")) leave(0);
-  for (std::size_t i = 0; i + 1 < place.names.size(); ++i)
-    if (button("← " + place.names[i])) leave(i + 1);
-  draw_text_cut(TextSize::title, x, y + 3, width - x - 12, colours::kText, place.names.back());
-  x += text_width(TextSize::title, place.names.back()) + 16;
-  const Node& node = place.around->graph().nodes[at(place.node)];
-  for (int region = 0; region < node.n_regions; ++region)
-    if (region != place.path.back().region && button(region_title(node, region))) show_region(region);
-  return 28;
+  const RegionWay way = draw_region_way(scene_->place, y, width);
+  if (way.leaves_to) leave(*way.leaves_to);
+  if (way.region != kNone) show_region(way.region);
+  return way.height;
 }
 
 void GraphPanel::tell_about_regions(NodeId n) const {

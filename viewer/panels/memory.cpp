@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/words/format.h>
+#include <tapedeck/viewer/words/glossary.h>
 
 #include <algorithm>
 #include <cmath>
@@ -41,8 +42,11 @@ void MemoryPlot::draw_rect(const PlanModel& model, const PlanColours& colours, c
   const ImVec2 inner_low(low.x, low.y + pixel), inner_high(high.x - pixel, high.y);
   shapes()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
   if (rect.role == RoleClass::recomputed) draw_hatch(inner_low, inner_high, colour);
-  if (h < 12 || w < 20 || r.count > 1 || rect.value == kNone) return;
-  const std::string name = model.name_of(rect.value);
+  if (h < 12 || w < 20 || r.count > 1) return;
+  // The workspace of a loop opens, so it has the sign of a box of the graph that opens.
+  if (rect.value == kNone && model.graph().nodes[rect.node].n_regions == 0) return;
+  const std::string name =
+      rect.value == kNone ? std::string("+ ") + model.graph().nodes[rect.node].op->name : model.name_of(rect.value);
   const float wide = text_width(TextSize::small, name);
   if (wide + 8 > w) return;
   const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));
@@ -129,69 +133,163 @@ const LodRect* MemoryPlot::hit(const ImVec2& point) const {
   return id < 0 ? nullptr : &lod_.rects[id];
 }
 
-void MemoryPanel::draw(float width, float height) {
-  if (draw_nothing(width, height)) return;
-  const PlanModel& model = *session_.model();
-  const Plan& plan = model.plan();
-  const std::string title = session_.document() != nullptr ? session_.document()->title() : model.graph().name.str();
+// ---- the panel ----
+
+MemoryPanel::MemoryPanel(Session& session)
+    : PicturePanel(session), regions_(session, *this, [this] {
+        if (wake_function()) wake_function()();
+      }) {}
+
+void MemoryPanel::closed() {
+  regions_.forget();
+  PicturePanel::closed();
+}
+
+// The title, the summary, the way out of a region, and the legend. Returns the height used.
+float MemoryPanel::draw_heading(float width) {
+  const Plan& plan = session_.model()->plan();
+  const ShownRegion* const region = regions_.region();
+  const std::string title = session_.document() != nullptr ? session_.document()->title() : plan.graph.name.str();
   draw_text_cut(TextSize::title, 12, 8, width - 24, colours::kText, title);
   const float after_title = 12 + text_width(TextSize::title, title) + 18;
-  const std::string summary = plan_summary(plan, unit_of(plan));
-  float y = 30;
-  if (after_title + text_width(TextSize::small, summary) + 12 <= width) {
-    draw_text(TextSize::small, after_title, 11, colours::kFaint, summary);
-  } else {
-    draw_text_cut(TextSize::small, 12, y, width - 24, colours::kFaint, summary);
-    y += 17;
+  const std::string summary = region == nullptr ? plan_summary(plan, unit_of(plan))
+                                                : region_text(region->facts, region->place.path.back().region, unit_of(plan));
+  const bool is_beside = after_title + text_width(TextSize::small, summary) + 12 <= width;
+  const float x = is_beside ? after_title : 12, top = is_beside ? 11 : 30;
+  draw_text_cut(TextSize::small, x, top, width - x - 12, colours::kFaint, summary);
+  if (is_under_mouse(x, top, text_width(TextSize::small, summary))) {
+    if (region == nullptr)
+      summary_tooltip();
+    else
+      explained_tooltip("One run of a region", explain_term("memory of a region") + " " + region->facts.keeps, "");
   }
-  const bool beside = y == 30;
-  if (is_under_mouse(beside ? after_title : 12, beside ? 11 : 30, text_width(TextSize::small, summary))) summary_tooltip();
-  y += draw_legend(12, y + 2, width - 24, session_.colours());
-  y += draw_infeasible(12, y + 2, width - 24, plan);
-  plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address,
-                    session_.time_axis());
-  const bool mouse_is_taken = minimap_.update(plot_, session_) || budget_.update(plot_, session_);
+  float y = is_beside ? 30 : 47;
+  if (region != nullptr) {
+    const RegionWay way = draw_region_way(region->place, y, width);
+    y += way.height;
+    if (way.leaves_to) regions_.leave(*way.leaves_to);
+    if (way.region != kNone) regions_.show_region(way.region);
+  }
+  return y;
+}
+
+// The workspace of the node in the plan around it, as a bar in parts. Narrow parts are drawn wider than they are.
+float MemoryPanel::draw_workspace(float y, float width) {
+  const ShownRegion& region = *regions_.region();
+  if (region.workspace.empty()) return 0;
+  constexpr float kLeast = 12, kHigh = 18;
+  const ByteUnit unit = unit_of(session_.model()->plan());
+  const std::string label = "its workspace:";
+  draw_text(TextSize::small, 12, y + 2, colours::kFaint, label);
+  float x = 12 + text_width(TextSize::small, label) + 8;
+  const float room = std::max(width - x - kLeast * static_cast<float>(region.workspace.size()) - 12, 0.0f);
+  for (const WorkspacePart& part : region.workspace) {
+    const double share =
+        static_cast<double>(part.bytes) / static_cast<double>(std::max<std::int64_t>(region.facts.workspace, 1));
+    const float wide = std::round(kLeast + room * static_cast<float>(share));
+    const ImVec2 low(x, y), high(x + wide - 1, y + kHigh), mouse = ImGui::GetIO().MousePos;
+    const Colour colour = role_class_colour(part.name == "tape" ? RoleClass::saved : RoleClass::workspace);
+    shapes()->AddRectFilled(low, high, to_imgui(part.name == "frame" || part.name == "tape" ? colour : shaded(colour, 0.55)));
+    const std::string text = part.name + " " + unit.readable_text(part.bytes);
+    if (text_width(TextSize::small, text) + 8 < wide) draw_text(TextSize::small, x + 4, y + 2, text_on(colour), text);
+    if (mouse.x >= low.x && mouse.x < high.x && mouse.y >= low.y && mouse.y < high.y)
+      explained_tooltip(part.name + " " + unit.exact_text(part.bytes), part.sentence, "");
+    x += wide;
+  }
+  return kHigh + 6;
+}
+
+// The names of the bands of addresses, beside the plot.
+void MemoryPanel::draw_bands(const PlanModel& model) const {
+  const auto band = [&](std::int64_t low, std::int64_t high, const char* name, const char* term) {
+    const float top = std::max(plot_.y_of(static_cast<double>(high)), plot_.y0);
+    const float bottom = std::min(plot_.y_of(static_cast<double>(low)), plot_.y1), y = (top + bottom) / 2 - 7;
+    if (bottom - top <= 15) return;
+    draw_text(TextSize::small, plot_.x1 + 7, y, colours::kFaint, name);
+    if (is_under_mouse(plot_.x1 + 7, y, text_width(TextSize::small, name))) explained_tooltip(name, explain_term(term), "");
+  };
+  const std::int64_t arena = model.external_bytes();
+  band(arena, model.extent(), "arena", regions_.region() != nullptr ? "arena of a region" : "arena");
+  if (regions_.region() == nullptr) return band(0, arena, "external", "external");
+  const std::int64_t inputs = arena - result_bytes(model.plan());
+  band(0, inputs, "inputs", "inputs of a region");
+  band(inputs, arena, "results", "results of a region");
+}
+
+void MemoryPanel::draw(float width, float height) {
+  if (draw_nothing(width, height)) return;
+  regions_.update();
+  float y = draw_heading(width);
+  Session& shown = regions_.session();  // the heading may have left the region
+  const ShownRegion* const region = regions_.region();
+  const PlanModel& model = *shown.model();
+  const Plan& plan = session_.model()->plan();
+  y += draw_legend(12, y + 2, width - 24, shown.colours());
+  y += region != nullptr ? draw_workspace(y + 4, width) : draw_infeasible(12, y + 2, width - 24, plan);
+  plot_ =
+      make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, shown.view.time, shown.view.address, shown.time_axis());
+  const bool mouse_is_taken = minimap_.update(plot_, shown) || (region == nullptr && budget_.update(plot_, session_));
   if (mouse_is_taken)
     navigation_.rest();
   else
-    navigation_.update(plot_, session_, true);
-  plot_.across = session_.view.time;
-  plot_.up = session_.view.address;
+    navigation_.update(plot_, shown, true);
+  plot_.across = shown.view.time;
+  plot_.up = shown.view.address;
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, unit_of(plan), "address");
-  picture_.draw(plot_, model, session_.colours(), session_.selection());
+  picture_.draw(plot_, model, shown.colours(), shown.selection());
   draw_time_axis(plot_, model);
   draw_phase_legend(plot_, model);
-  draw_limits(plot_, plan, unit_of(plan), session_.asked_budget());
-  // Names of the two bands of addresses, beside the plot.
-  const auto band = [&](double low, double high, const char* name) {
-    const float top = std::max(plot_.y_of(high), plot_.y0), bottom = std::min(plot_.y_of(low), plot_.y1);
-    if (bottom - top > 15) draw_text(TextSize::small, plot_.x1 + 7, (top + bottom) / 2 - 7, colours::kFaint, name);
-  };
-  band(0, static_cast<double>(model.external_bytes()), "external");
-  band(static_cast<double>(model.external_bytes()), static_cast<double>(model.extent()), "arena");
+  if (region == nullptr) draw_limits(plot_, plan, unit_of(plan), session_.asked_budget());
+  draw_bands(model);
   draw_solving(plot_, session_);
-  minimap_.draw(session_);
-  if (mouse_is_taken) return;
+  if (!regions_.settled()) draw_plate(plot_, plot_.x0 + 6, plot_.y0 + 6, false, colours::kHover, "opening…");
+  minimap_.draw(shown);
+  if (!mouse_is_taken) answer_mouse(shown);
+}
 
+void MemoryPanel::answer_mouse(Session& shown) {
+  const PlanModel& model = *shown.model();
   const LodRect* hit = picture_.hit(ImGui::GetIO().MousePos);
   const PlanRect* rect = hit != nullptr ? &model.rects()[hit->rect] : nullptr;
   if (!plot_.contains(ImGui::GetIO().MousePos)) {
     // The outline goes when the mouse leaves; a hover that another panel set stays.
-    if (std::exchange(hovers_, false)) session_.hover(kNone);
+    if (std::exchange(hovers_, false)) shown.hover(kNone);
   } else if (!navigation_.dragging) {
     hovers_ = true;
-    session_.hover(rect != nullptr ? rect->value : kNone);
-    if (hit != nullptr) rect_tooltip(model, *hit);
+    shown.hover(rect != nullptr ? rect->value : kNone);
+    if (hit != nullptr) rect_tooltip(model, *hit, unit_of(session_.model()->plan()), "Double click to see what runs in it");
   }
-  if (navigation_.double_clicked)
-    session_.fit_all();
+  const bool is_workspace = rect != nullptr && rect->value == kNone && hit->count == 1;
+  if (navigation_.double_clicked && is_workspace && model.graph().nodes[rect->node].n_regions > 0)
+    regions_.enter(rect->node);
+  else if (navigation_.double_clicked)
+    shown.fit_all();
   else if (navigation_.clicked && rect == nullptr)
-    session_.clear_selection();
+    shown.clear_selection();
   else if (navigation_.clicked && rect->value != kNone)
-    session_.select_value(rect->value);
+    shown.select_value(rect->value);
   else if (navigation_.clicked)
-    session_.select_node(rect->node);
+    shown.select_node(rect->node);
+}
+
+bool MemoryPanel::move_view(ViewMove move) {
+  if (regions_.region() == nullptr) return false;
+  Session& shown = regions_.session();
+  const PlanView before = shown.view;
+  move_session_view(shown, move);
+  if (move == ViewMove::back && shown.view == before) leave(depth() - 1);
+  return true;
+}
+
+bool MemoryPanel::enter_selection() {
+  repaint();
+  return regions_.enter_selection();
+}
+
+bool MemoryPanel::leave(std::size_t depth) {
+  repaint();
+  return regions_.leave(depth);
 }
 
 void MemoryPanel::turn_minimap(bool on) {
@@ -199,13 +297,26 @@ void MemoryPanel::turn_minimap(bool on) {
   repaint();
 }
 
+std::optional<ImVec2> MemoryPanel::place_of_rect(const PlanRect& r) const {
+  const ImVec2 p((plot_.x_of(r.begin) + plot_.x_of(r.end)) / 2,
+                 (plot_.y_of(static_cast<double>(r.address)) + plot_.y_of(static_cast<double>(r.address + r.bytes))) / 2);
+  if (!plot_.contains(p)) return std::nullopt;
+  return p;
+}
+
 std::optional<ImVec2> MemoryPanel::place_of(ValueId v) const {
-  if (session_.model() == nullptr) return std::nullopt;
-  for (const PlanRect& r : session_.model()->rects_of(v)) {
-    const ImVec2 p((plot_.x_of(r.begin) + plot_.x_of(r.end)) / 2,
-                   (plot_.y_of(static_cast<double>(r.address)) + plot_.y_of(static_cast<double>(r.address + r.bytes))) / 2);
-    if (plot_.contains(p)) return p;
-  }
+  const PlanModel* const model = regions_.session().model();
+  if (model == nullptr) return std::nullopt;
+  for (const PlanRect& r : model->rects_of(v))
+    if (const std::optional<ImVec2> place = place_of_rect(r)) return place;
+  return std::nullopt;
+}
+
+std::optional<ImVec2> MemoryPanel::place_of_workspace(NodeId n) const {
+  const PlanModel* const model = regions_.session().model();
+  if (model == nullptr) return std::nullopt;
+  for (const PlanRect& r : model->rects())
+    if (r.value == kNone && r.node == n) return place_of_rect(r);
   return std::nullopt;
 }
 

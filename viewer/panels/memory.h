@@ -1,9 +1,13 @@
 // The memory plan: every value is a rectangle of addresses x time, coloured by its role, its module or its op.
+//
+// The workspace of a loop or a branch opens: the panel then draws one run of a region by its own plan. Above it stand the way
+// back, and the workspace of the node in the plan around it: index, frame, tape of checkpoints.
 #pragma once
 
 #include <tapedeck/viewer/panels/chain_marks.h>
 #include <tapedeck/viewer/panels/minimap.h>
 #include <tapedeck/viewer/panels/plot.h>
+#include <tapedeck/viewer/planning/region_session.h>
 
 #include <optional>
 
@@ -34,20 +38,38 @@ class MemoryPlot {
 // The panel: the plot with axes, legend, tooltip, navigation and the minimap.
 class MemoryPanel : public PicturePanel {
  public:
-  using PicturePanel::PicturePanel;
+  explicit MemoryPanel(Session& session);
   void draw(float width, float height) override;
-  // The place of a value on the canvas in the last frame, in units, for tests.
+  void closed() override;
+  void finish() override { regions_.finish(); }
+  void stop() override { regions_.stop(); }
+  bool move_view(ViewMove move) override;  // false: the view is that of the session
+  // The place of a value of the shown plan on the canvas in the last frame, in units, for tests.
   std::optional<ImVec2> place_of(ValueId v) const;
+  std::optional<ImVec2> place_of_workspace(NodeId n) const;
   const Minimap& minimap() const { return minimap_; }
   void turn_minimap(bool on);
 
+  // The functions that commands call: as those of the graph.
+  bool enter_selection();
+  bool leave(std::size_t depth);
+  std::size_t depth() const { return regions_.depth(); }
+  const RegionSession& regions() const { return regions_; }
+
  private:
+  float draw_heading(float width);
+  float draw_workspace(float y, float width);
+  void draw_bands(const PlanModel& model) const;
+  void answer_mouse(Session& shown);
+  std::optional<ImVec2> place_of_rect(const PlanRect& rect) const;
+
   Plot plot_;
   MemoryPlot picture_;
   Navigation navigation_;
   BudgetHandle budget_;
   Minimap minimap_;
-  bool hovers_ = false;  // the mouse was in the plot in the last frame
+  bool hovers_ = false;    // the mouse was in the plot in the last frame
+  RegionSession regions_;  // the last member: its destructor joins a thread
 };
 
 }  // namespace tapedeck::viewer

@@ -22,8 +22,9 @@ enum class PanelPlace : std::uint8_t {
 };
 
 struct Panel {
-  const char* name;   // as --panel takes it
-  const char* title;  // of its dock, and in the menu
+  const char* name;      // as --panel takes it
+  const char* title;     // of its dock, and in the menu
+  const char* sentence;  // says what it shows: of its tab, and in the sheet of keys
   PanelPlace place;
   int width, height;  // of the dock at first; 0: no wish
   // Exactly one of the two: a picture, or a table of Qt that its parent owns.

@@ -4,6 +4,7 @@
 
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
+#include <tapedeck/viewer/plan/workspace_parts.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
 #include <tapedeck/viewer/words/ticks.h>
@@ -12,7 +13,6 @@
 #include <tapedeck/viewer/drawing/imgui_host.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -151,7 +151,7 @@ struct PhaseRun {
   float x0, x1;
 };
 
-constexpr int kCloneKind = 3;
+constexpr int kCloneKind = static_cast<int>(PlanModel::kClonePhase);
 
 // The runs in view, at whole units. Where several runs begin at one unit, the last of them is seen. Cost: O(width), however
 // many runs there are.
@@ -192,9 +192,7 @@ void phase_tooltip(const Plot& plot, const PhaseRun& run, NodeId nodes) {
 
 void draw_phase_legend(const Plot& plot, const PlanModel& model) {
   constexpr float kGap = 14, kSquare = 11;
-  std::array<bool, kCloneKind + 1> present{};
-  for (const Node& node : model.graph().nodes)
-    present[node.origin.clone ? kCloneKind : static_cast<std::size_t>(node.origin.phase)] = true;
+  const auto& present = model.phases();
   const std::string title = "strip:";
   float width = text_width(TextSize::small, title);
   for (int kind = 0; kind <= kCloneKind; ++kind)
@@ -325,6 +323,27 @@ float legend_height(float width, const PlanColours& colours) {
   return lay_out_legend(0, 0, width, colours, [](const PlanLayer&, float, float) {});
 }
 
+RegionWay draw_region_way(const RegionPlace& place, float y, float width) {
+  RegionWay way;
+  way.height = 28;
+  float x = 12;
+  const auto button = [&](const std::string& text) {
+    const float wide = text_width(TextSize::body, text) + 2 * ImGui::GetStyle().FramePadding.x;
+    const bool is_pressed = x + wide < width && draw_button(x, y, text);
+    x += wide + 8;
+    return is_pressed;
+  };
+  if (button("← the step")) way.leaves_to = 0;
+  for (std::size_t i = 0; i + 1 < place.names.size(); ++i)
+    if (button("← " + place.names[i])) way.leaves_to = i + 1;
+  draw_text_cut(TextSize::title, x, y + 3, width - x - 12, colours::kText, place.names.back());
+  x += text_width(TextSize::title, place.names.back()) + 16;
+  const Node& node = place.around->graph().nodes[static_cast<std::size_t>(place.node)];
+  for (int region = 0; region < node.n_regions; ++region)
+    if (region != place.path.back().region && button(region_title(node, region))) way.region = region;
+  return way;
+}
+
 std::string plan_summary(const Plan& plan, const ByteUnit& unit) {
   std::string text = "peak " + unit.text(plan.peak_bytes) + " · lower bound " + unit.text(plan.lower_bound_bytes);
   if (plan.budget_bytes >= 0) text += " · budget " + unit.text(plan.budget_bytes);
@@ -358,6 +377,32 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
   shapes()->AddRect(low, high, to_imgui(colours::kProblem));
   draw_wrapped(ImVec2(low.x + 8, low.y + 6), wrap, text);
   return high.y - low.y + 6;
+}
+
+void move_session_view(Session& session, ViewMove move) {
+  constexpr double kZoomIn = 0.8, kZoomOut = 1.25, kPan = 0.1;
+  switch (move) {
+    case ViewMove::back:
+      return session.view_back();
+    case ViewMove::forward:
+      return session.view_forward();
+    case ViewMove::fit_all:
+      return session.fit_all();
+    case ViewMove::fit_selection:
+      return session.fit_selection();
+    case ViewMove::zoom_in:
+      return session.zoom(kZoomIn, 1);
+    case ViewMove::zoom_out:
+      return session.zoom(kZoomOut, 1);
+    case ViewMove::left:
+      return session.pan(-kPan, 0);
+    case ViewMove::right:
+      return session.pan(kPan, 0);
+    case ViewMove::up:
+      return session.pan(0, kPan);
+    case ViewMove::down:
+      return session.pan(0, -kPan);
+  }
 }
 
 void PicturePanel::write_csv(const std::string&) { throw UsageError("this picture has no table of numbers"); }
@@ -426,16 +471,31 @@ void value_tooltip(const PlanModel& model, ValueId v, const ByteUnit& unit) {
   ImGui::EndTooltip();
 }
 
-void rect_tooltip(const PlanModel& model, const LodRect& rect) {
+namespace {
+
+// Of the workspace of a loop or a branch: its parts.
+void region_workspace_tooltip(const PlanModel& model, const PlanRect& shown, const ByteUnit& unit, const std::string& action) {
+  std::string parts;
+  for (const WorkspacePart& part : workspace_parts(model, shown.node, kNone, unit))
+    parts += (parts.empty() ? "" : ", ") + part.name + " " + unit.readable_text(part.bytes);
+  explained_tooltip("The workspace of " + node_title(model.graph(), shown.node) + ", " + unit.exact_text(shown.bytes),
+                    "It is held only while the node runs. In it lie: " + parts + ".", action);
+}
+
+}  // namespace
+
+void rect_tooltip(const PlanModel& model, const LodRect& rect, const ByteUnit& unit, const std::string& action) {
   const PlanRect& shown = model.rects()[static_cast<std::size_t>(rect.rect)];
   if (rect.count > 1)
     ImGui::SetTooltip("%d values that are drawn as one, %s. Zoom in to see them apart.", rect.count,
-                      unit_of(model.plan()).exact_text(rect.bytes).c_str());
+                      unit.exact_text(rect.bytes).c_str());
   else if (shown.value != kNone)
-    value_tooltip(model, shown.value);
+    value_tooltip(model, shown.value, unit);
+  else if (model.graph().nodes[static_cast<std::size_t>(shown.node)].n_regions > 0)
+    region_workspace_tooltip(model, shown, unit, action);
   else
     ImGui::SetTooltip("The workspace of %s, %s. It is held only while the node runs.",
-                      node_title(model.graph(), shown.node).c_str(), unit_of(model.plan()).exact_text(shown.bytes).c_str());
+                      node_title(model.graph(), shown.node).c_str(), unit.exact_text(shown.bytes).c_str());
 }
 
 void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n) {

@@ -5,11 +5,13 @@
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/plan/level_of_detail.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
+#include <tapedeck/viewer/plan/regions.h>
 #include <tapedeck/viewer/words/format.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -71,6 +73,13 @@ void draw_limits(const Plot& plot, const Plan& plan, const ByteUnit& unit, std::
 // Draws the names and colours of the layers of a plan, in one or more rows. Returns the height used.
 float draw_legend(float x, float y, float width, const PlanColours& colours);
 float legend_height(float width, const PlanColours& colours);  // that draw_legend would use
+// The way from the step to a region, each part of it a button that leads back, and the other regions of the node.
+struct RegionWay {
+  float height = 0;
+  std::optional<std::size_t> leaves_to;  // a button was pressed: how many steps of the path are left
+  int region = kNone;                    // the button of another region of the node was pressed
+};
+RegionWay draw_region_way(const RegionPlace& place, float y, float width);
 // Whether the mouse is over a line of small text of this width.
 bool is_under_mouse(float x, float y, float width);
 // The numbers of the plan in one line: "peak 12.3 MiB · lower bound ..".
@@ -87,7 +96,8 @@ void summary_tooltip();
 void value_tooltip(const PlanModel& model, ValueId v, const ByteUnit& unit);
 inline void value_tooltip(const PlanModel& model, ValueId v) { value_tooltip(model, v, unit_of(model.plan())); }
 // Of a rectangle of the memory plan: its value, or the workspace of its node, or the number of values that are drawn as one.
-void rect_tooltip(const PlanModel& model, const LodRect& rect);
+// `action` says what a person can do with the workspace of a loop or a branch.
+void rect_tooltip(const PlanModel& model, const LodRect& rect, const ByteUnit& unit, const std::string& action = "");
 void node_tooltip(const PlanModel& model, const PlanColours& colours, NodeId n);
 
 // Zooms and moves the view of the session by wheel and drag over a plot. Keys are commands of the window.
@@ -136,6 +146,8 @@ enum class ViewMove : std::uint8_t {
   up,
   down,
 };
+
+void move_session_view(Session& session, ViewMove move);
 
 // A panel that is a picture. Each of the four callbacks asks for a new frame.
 class PicturePanel : public Picture, public Observer {

@@ -277,7 +277,7 @@ void RecomputePanel::fill_card() {
   html += line("choice", value_choice_name(e->choice)) + line("made", runs_text(*e)) + line("read", chain_text(plan, *e));
   html += line("bytes", unit_of(plan).exact_text(e->bytes)) + line("one run", human_us(e->us));
   if (e->runs.size() > 1) html += line("made again", human_us(e->again_us()));
-  html += line("why", e->rule);
+  html += line("why", in_unit(e->rule, unit_of(plan)));
   const bool is_its = prices_.name == e->name && prices_.model == session_.model()->serial();
   const std::string other = e->choice == ValueChoice::recomputed ? "kept instead" : "made again instead";
   const auto price = [&](const std::optional<ValuePrice>& p) {

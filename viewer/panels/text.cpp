@@ -113,6 +113,7 @@ void TextPanel::make_bar(QWidget* side) {
   headline_ = new QLabel;
   headline_->setTextFormat(Qt::PlainText);
   headline_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  headline_->setWordWrap(true);
   changes_ = new QCheckBox(QStringLiteral("Changes only"));
   changes_->setToolTip(
       QStringLiteral("Show the lines that the step changed, with a few around them, instead of the whole text: "

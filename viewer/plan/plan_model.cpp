@@ -58,7 +58,8 @@ RoleClass role_of(const Plan& plan, ValueId v) { return static_cast<RoleClass>(m
 struct PlanModel::Later {
   std::shared_ptr<const CostModel> costs;
   std::vector<Wish> wishes;
-  std::once_flag values_once, nodes_once, alive_once, axis_once, table_once[kTableCount];
+  std::once_flag values_once, nodes_once, alive_once, axis_once, segments_once, table_once[kTableCount];
+  std::vector<std::int32_t> segment_of;  // by node
   std::optional<ValueIndex> values;
   std::optional<NodesByValue> nodes;
   std::shared_ptr<const TimeAxis> by_node = std::make_shared<const TimeAxis>(), by_us;
@@ -81,6 +82,8 @@ PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t>
     next_rect_[i] = std::exchange(first_rect_[at(rects_[i].value)], static_cast<std::int32_t>(i));
   }
   sum_roles();
+  for (const Node& node : plan_->graph.nodes)
+    phases_[node.origin.clone ? kClonePhase : static_cast<std::size_t>(node.origin.phase)] = true;
   if (!curve_.empty()) peak_node_ = static_cast<NodeId>(std::max_element(curve_.begin(), curve_.end()) - curve_.begin());
 }
 
@@ -106,6 +109,7 @@ void PlanModel::complete() const {
   }
   nodes_by_value();
   alive_at_peak();
+  if (nodes() > 0) segment_of(0);
   later_->complete = true;
 }
 
@@ -134,6 +138,15 @@ std::shared_ptr<const TimeAxis> PlanModel::time_axis(TimeUnit unit) const {
     later_->by_us = std::make_shared<const TimeAxis>(us);
   });
   return later_->by_us;
+}
+
+std::int32_t PlanModel::segment_of(NodeId n) const {
+  std::call_once(later_->segments_once, [&] {
+    later_->segment_of.assign(at(nodes()), kNone);
+    for (std::size_t s = 0; s < plan_->segments.size(); ++s)
+      for (const NodeId in : plan_->segments[s].nodes) later_->segment_of[at(in)] = static_cast<std::int32_t>(s);
+  });
+  return later_->segment_of[at(n)];
 }
 
 const CostModel* PlanModel::costs() const { return later_->costs.get(); }

@@ -80,6 +80,11 @@ class PlanModel {
   const Table& table(TableId id) const;
   const NodesByValue& nodes_by_value() const;
   std::string name_of(ValueId v) const;
+  // The segment of a node, an index of plan().segments; kNone if it is in none.
+  std::int32_t segment_of(NodeId n) const;
+  // By phase, and last for clones: whether the plan has such nodes.
+  static constexpr std::size_t kClonePhase = 3;
+  const std::array<bool, kClonePhase + 1>& phases() const { return phases_; }
   // The axis of time that counts nodes, or the microseconds of this plan.
   std::shared_ptr<const TimeAxis> time_axis(TimeUnit unit) const;
   const CostModel* costs() const;  // that the plan was made with; null: estimates
@@ -106,6 +111,7 @@ class PlanModel {
   std::vector<std::int32_t> first_rect_, next_rect_;  // by value: chains into rects_
   std::array<std::vector<std::int64_t>, kRoleClassCount> role_curves_;
   std::array<bool, kRoleClassCount> present_{};
+  std::array<bool, kClonePhase + 1> phases_{};
   std::int64_t external_bytes_ = 0;
   NodeId peak_node_ = kNone;
   struct Later;  // what is made when it is asked for

@@ -111,6 +111,15 @@ std::string region_title(const Node& node, int region) {
   return node.n_regions == 1 ? "inside" : "part " + std::to_string(region + 1);
 }
 
+std::string region_text(const NodeRegions& facts, int region, const ByteUnit& unit) {
+  const RegionFacts& shown = facts.regions[at(region)];
+  std::string text = facts.runs.empty() ? "" : facts.runs + " · ";
+  text += "here " + grouped(shown.nodes) + (shown.nodes == 1 ? " node, " : " nodes, ") + human_us(shown.us) + " a run";
+  if (shown.recomputed > 0) text += ", " + grouped(shown.recomputed) + " computed again";
+  if (!shown.is_planned) return text + " · its values take no bytes of the plan";
+  return text + " · arena " + unit.readable_text(shown.arena_bytes) + ", workspace " + unit.readable_text(facts.workspace);
+}
+
 NodeRegions regions_of(const PlanModel& model, NodeId n) {
   NodeRegions all;
   const Plan& plan = model.plan();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace tapedeck::viewer {
 
@@ -124,6 +125,63 @@ std::string ByteUnit::readable_text(std::int64_t count) const {
 std::string ByteUnit::exact_text(std::int64_t count) const {
   const std::string exact = grouped(count) + (count == 1 ? " byte" : " bytes"), text = readable_text(count);
   return count == 0 || text.ends_with(" B") ? exact : text + " (" + exact + ")";
+}
+
+namespace {
+
+bool takes(std::string_view* text, std::string_view word) {
+  if (!text->starts_with(word)) return false;
+  text->remove_prefix(word.size());
+  return true;
+}
+
+// Takes "996517848 bytes", or after such a size ", 2853376 less", from the front of the text, if it is long enough for the
+// unit.
+bool take_size(std::string_view* text, bool after_size, std::int64_t* bytes) {
+  std::string_view rest = *text;
+  if (after_size && !takes(&rest, ", ")) return false;
+  std::size_t digits = 0;
+  while (digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9') ++digits;
+  if (digits < 4 || digits > 18) return false;
+  *bytes = std::strtoll(std::string(rest.substr(0, digits)).c_str(), nullptr, 10);
+  rest.remove_prefix(digits);
+  if (*bytes < 1024) return false;
+  if (after_size ? !rest.starts_with(" less") && !rest.starts_with(" more") : !takes(&rest, " bytes")) return false;
+  *text = rest;
+  return true;
+}
+
+// Takes "150544.3 us" from the front of the text.
+bool take_time(std::string_view* text, double* us) {
+  std::string_view rest = *text;
+  if (!take_digits(&rest, us) || !takes(&rest, " us") || (!rest.empty() && rest.front() >= 'a' && rest.front() <= 'z'))
+    return false;
+  *text = rest;
+  return true;
+}
+
+}  // namespace
+
+std::string in_unit(std::string_view text, const ByteUnit& unit) {
+  std::string result, words;
+  std::int64_t bytes = 0;
+  double us = 0;
+  for (bool begins_a_word = true; !text.empty();) {
+    if (begins_a_word && take_time(&text, &us)) {
+      result += grouped_numbers(std::exchange(words, {})) + human_us(us);
+      begins_a_word = false;
+      continue;
+    }
+    if (begins_a_word && take_size(&text, false, &bytes)) {
+      result += grouped_numbers(std::exchange(words, {})) + unit.readable_text(bytes);
+      if (take_size(&text, true, &bytes)) result += ", " + unit.readable_text(bytes);
+      continue;
+    }
+    begins_a_word = text.front() == ' ' || text.front() == '(';
+    words += text.front();
+    text.remove_prefix(1);
+  }
+  return result + grouped_numbers(words);
 }
 
 std::string percent(double ratio) { return printf_number("%.1f %%", ratio * 100); }

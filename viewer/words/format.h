@@ -29,6 +29,11 @@ struct ByteUnit {
   std::string exact_text(std::int64_t bytes) const;
 };
 
+// A text of the library whose sizes are in this unit, whose times are as human_us() writes them, and whose other long numbers
+// are grouped: "(150544.3 us) the peak would be 996517848 bytes, 2853376 less" -> "(150.54 ms) the peak would be 950.35 MiB,
+// 2.72 MiB less". Sizes below 1024 bytes stay as they are.
+std::string in_unit(std::string_view text, const ByteUnit& unit);
+
 std::string percent(double ratio);  // 0.634 -> "63.4 %"
 std::string human_us(double us);    // "12.5 us", "3.1 ms", "2.0 s"
 

@@ -48,6 +48,14 @@ const std::vector<Explanation>& glossary() {
       {"pass", "The nodes of one pass of the loop, which run again where its carried values were not kept."},
       {"gradient of a pass", "The nodes that compute the gradient of one pass, from the last pass to the first."},
       {"inside", "The nodes that this node runs as one: their values take no bytes of the plan."},
+      {"memory of a region",
+       "One run of a loop's body, of a branch, by its own plan. Its arena and its results lie in a frame in the workspace of "
+       "the node; all passes use the same frame, one after the other."},
+      {"arena of a region", "Values that one run makes and reads. They lie in the frame, and the next pass writes over them."},
+      {"inputs of a region",
+       "What a run reads: carried values, and values from outside of the loop. They lie outside of the frame."},
+      {"results of a region",
+       "What a run returns: the carried values for the next pass, and results of the node. They lie in the frame."},
       {"units", "B is bytes; KiB, MiB and GiB are 1024s of them. us is microseconds; 1000 us are 1 ms."},
       // ---- phases of the strip below the pictures ----
       {"phase forward", "Nodes that compute the results of the model and the loss."},

@@ -186,7 +186,10 @@ std::string Table::number_text(ColumnKind kind, double number) const {
 
 std::string Table::shown(int column, std::int32_t row) const {
   const ColumnKind kind = layout_->columns[column].kind;
-  return is_number(kind) ? number_text(kind, number(column, row)) : raw_text(column, row);
+  if (is_number(kind)) return number_text(kind, number(column, row));
+  // Sentences of the library hold sizes; names and types hold none.
+  const std::string& text = raw_text(column, row);
+  return unit_ && kind == ColumnKind::text && text.find(' ') != std::string::npos ? in_unit(text, *unit_) : text;
 }
 
 std::string Table::exact(int column, std::int32_t row) const {

@@ -245,6 +245,19 @@ TEST(BudgetScale, EndsAreExactAndStepsGrow) {
   EXPECT_EQ(flat.bytes_at(17), 500);
 }
 
+TEST(Words, TheLibrarysSizesAreSaidInTheUnitOfThePanel) {
+  const ByteUnit mib = ByteUnit::of(1 << 30 >> 1);
+  ASSERT_STREQ(mib.name, "MiB");
+  EXPECT_EQ(in_unit("made again (150544.3 us), the peak would be 996517848 bytes, 2853376 less", mib),
+            "made again (150.54 ms), the peak would be 950.35 MiB, 2.72 MiB less");
+  EXPECT_EQ(in_unit("the peak would be 1048576 bytes, 4096 more: so much is alive", mib),
+            "the peak would be 1.00 MiB, 0.004 MiB more: so much is alive");
+  for (const char* same : {"sizes rounded up to 64 bytes: none is smaller", "%v2097152 bytes", "bytes", "", "512 less",
+                           "1000 bytes", "7 users", "us"})
+    EXPECT_EQ(in_unit(same, mib), grouped_numbers(same));
+  EXPECT_EQ(in_unit("2048 bytes", {}), "2048 B");
+}
+
 TEST(Format, LongNumbersOfATextAreGrouped) {
   EXPECT_EQ(grouped_numbers("the peak would be 996517848 bytes, 2853376 less"),
             "the peak would be 996,517,848 bytes, 2,853,376 less");

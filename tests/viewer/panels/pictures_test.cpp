@@ -216,7 +216,7 @@ TEST_F(Pictures, AClickOnThePeakSaysWhatWouldLowerItWithTheNumbersOfTheTool) {
   std::int64_t total = library.external_bytes;
   for (const PeakTenant& t : library.alive) {
     total += t.bytes;
-    EXPECT_TRUE(text.contains(QString::fromStdString(grouped_numbers(t.advice)))) << t.advice;
+    EXPECT_TRUE(text.contains(QString::fromStdString(in_unit(t.advice, unit_of(model.plan()))))) << t.advice;
   }
   EXPECT_EQ(total, model.curve()[static_cast<std::size_t>(model.peak_node())]);
   EXPECT_TRUE(text.contains(QString::fromStdString(unit_of(model.plan()).exact_text(total))));
@@ -233,8 +233,8 @@ TEST_F(Pictures, AClickOnThePeakSaysWhatWouldLowerItWithTheNumbersOfTheTool) {
   const QJsonArray alive = peak[QLatin1String("alive")].toArray();
   ASSERT_EQ(static_cast<std::size_t>(alive.size()), library.alive.size());
   for (const QJsonValue& tenant : alive)
-    EXPECT_TRUE(
-        text.contains(QString::fromStdString(grouped_numbers(tenant[QLatin1String("advice")].toString().toStdString()))));
+    EXPECT_TRUE(text.contains(
+        QString::fromStdString(in_unit(tenant[QLatin1String("advice")].toString().toStdString(), unit_of(model.plan())))));
 #endif
   // A click on an entry selects its value.
   const std::vector<std::size_t> order = by_help(window.details().peak_help().explanation);
