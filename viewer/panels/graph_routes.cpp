@@ -98,7 +98,12 @@ void route_edge(const GraphLayout& layout, const GraphEdge& edge, const GraphVie
   const GraphBox &a = layout.boxes[static_cast<std::size_t>(edge.from)], &b = layout.boxes[static_cast<std::size_t>(edge.to)];
   if (a.lane == b.lane) return route_in_lane(layout, edge, view, points);
   const bool right = a.x < b.x;
-  const Point from{right ? a.right() : a.x, a.y + a.height / 2}, to{right ? b.x : b.right(), b.y + b.height / 2};
+  const Point to{right ? b.x : b.right(), b.y + b.height / 2};
+  if (a.input != kNone) {  // inputs stand side by side: an edge from the side of one would seem to join it with the next
+    const Point below{a.x + a.width / 2, a.bottom()};
+    return add_curve(view, below, {below.x, below.y + kStep}, {to.x - (right ? 90 : -90), to.y}, to, points);
+  }
+  const Point from{right ? a.right() : a.x, a.y + a.height / 2};
   const double bend = std::max(std::min(std::abs(to.x - from.x) / 2, 90.0), 20.0) * (right ? 1 : -1);
   add_curve(view, from, {from.x + bend, from.y}, {to.x - bend, to.y}, to, points);
 }
