@@ -14,6 +14,7 @@
 #include <tapedeck/viewer/drawing/theme.h>
 
 #include <QtGui/QKeyEvent>
+#include <QtGui/QPainter>
 #include <QtWidgets/QCheckBox>
 #include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QHeaderView>
@@ -46,6 +47,15 @@ class FindField : public QLineEdit {
 
  private:
   std::function<void(int)> step_;
+};
+
+// A line that ends in dots where there is no room for all of it; its tooltip has the rest.
+class CutLabel : public QLabel {
+ protected:
+  void paintEvent(QPaintEvent*) override {
+    QPainter(this).drawText(rect(), Qt::AlignLeft | Qt::AlignVCenter,
+                            fontMetrics().elidedText(text(), Qt::ElideRight, width()));
+  }
 };
 
 bool is_digits(const std::string& word) {
@@ -110,10 +120,9 @@ void TextPanel::make_left(QWidget* side) {
 }
 
 void TextPanel::make_bar(QWidget* side) {
-  headline_ = new QLabel;
+  headline_ = new CutLabel;
   headline_->setTextFormat(Qt::PlainText);
   headline_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  headline_->setWordWrap(true);
   changes_ = new QCheckBox(QStringLiteral("Changes only"));
   changes_->setToolTip(
       QStringLiteral("Show the lines that the step changed, with a few around them, instead of the whole text: "
