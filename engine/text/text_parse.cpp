@@ -59,6 +59,7 @@ class Parser {
     parse_header();
     parse_body(true);
     if (lex_.peek().kind != TokenKind::end) lex_.fail_expected("the end of the text after the graph");
+    give_back_spare_room();
     return std::move(scope.graph);
   }
 
@@ -66,6 +67,13 @@ class Parser {
   bool at_keyword(const char* keyword) const { return lex_.peek().is_word(keyword); }
   Graph& graph() { return scope_->graph; }
   Symbols& symbols() { return scope_->symbols; }
+
+  // A graph that was read grows no more, or little.
+  void give_back_spare_room() {
+    graph().nodes.shrink_to_fit();
+    graph().values.shrink_to_fit();
+    graph().refs.shrink_to_fit();
+  }
 
   void parse_body(bool updates) {
     lex_.expect('{', "before the nodes");

@@ -1,14 +1,28 @@
 #include <tapedeck/viewer/plan/release_later.h>
 
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#ifdef __GLIBC__  // the headers above tell
+#include <malloc.h>
+#endif
+
 namespace tapedeck::viewer {
 
 namespace {
+
+// The allocator of glibc keeps what is freed, and a large plan is a gigabyte of small pieces. What small plans leave is used
+// again soon.
+void give_back_free_memory() {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+  constexpr std::size_t kMuch = std::size_t{256} << 20;
+  if (mallinfo2().fordblks > kMuch) malloc_trim(0);
+#endif
+}
 
 class Releaser {
  public:
@@ -39,6 +53,7 @@ class Releaser {
       std::vector<std::shared_ptr<const void>> taken = std::exchange(waiting_, {});
       lock.unlock();
       taken.clear();  // destructors may hand over further references
+      give_back_free_memory();
       lock.lock();
     }
   }
