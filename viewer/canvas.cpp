@@ -375,8 +375,10 @@ bool Canvas::event(QEvent* event) { return handle(event) || QWidget::event(event
 QImage render_picture(Picture& picture, int width, int height, double scale) {
   ImGuiHost host(scale);
   // A window inside the picture, such as a tooltip, has its final size from the second frame on.
-  for (int i = 0; i < kSettleFrames; ++i)
+  for (int i = 0; i < kSettleFrames; ++i) {
     host.frame(picture, static_cast<float>(width / scale), static_cast<float>(height / scale), 1.0 / 60);
+    picture.settle();
+  }
   QImage image(std::max(width, 1), std::max(height, 1), QImage::Format_RGBX8888);
   host.rasterize_to(pixels_of(&image));
   return image;

@@ -192,7 +192,7 @@ void ComparePicture::draw_side(int side, float x0, float x1, float top, float he
   Plot& curve = curve_[at(side)] = plot_of(side, x0, split + 26, x1, height - kTimeAxisHeight - 6, false);
   draw_plot_ground(memory);
   draw_byte_axis(memory, unit_, "address");
-  plots_[at(side)].draw(memory, model, colours_[at(side)], selections_[at(side)]);
+  plots_[at(side)].draw(memory, plan(side).model, colours_[at(side)], selections_[at(side)]);
   draw_time_axis(memory, model);
   draw_phase_legend(memory, model);
   draw_limits(memory, shown, unit_, shown.budget_bytes);
@@ -244,12 +244,12 @@ void ComparePicture::draw_overlay(float width, float top, float height) {
   lay_out();
   draw_plot_ground(memory_[1]);
   draw_byte_axis(memory_[1], unit_, "address");
-  plots_[1].draw(memory_[1], right, colours_[1], selections_[1]);
+  plots_[1].draw(memory_[1], plan(1).model, colours_[1], selections_[1]);
   memory_[0] = memory_[1];
   const double share = axis_of(0)->at(left.nodes()) / std::max(axis_of(1)->at(right.nodes()), 1e-9);
   memory_[0].axis = axis_of(0);
   memory_[0].across = {memory_[1].across.low * share, memory_[1].across.high * share};
-  plots_[0].draw_edges(memory_[0], left, colours::kText);
+  plots_[0].draw_edges(memory_[0], plan(0).model, colours::kText);
   draw_time_axis(memory_[1], right);
   draw_phase_legend(memory_[1], right);
   draw_limits(memory_[1], right.plan(), unit_, right.plan().budget_bytes);
@@ -257,7 +257,7 @@ void ComparePicture::draw_overlay(float width, float top, float height) {
   draw_byte_axis(curve_[1], unit_, "live");
   draw_curve(curve_[1], right, colours_[1], selections_[1]);
   draw_difference(curve_[1]);
-  draw_outline(curve_[1], left_bytes_, colours::kText);
+  draw_outline(curve_[1], left_bytes_, BlockMaxima(left_bytes_), colours::kText);
   draw_time_axis(curve_[1], right);
   draw_limits(curve_[1], right.plan(), unit_, right.plan().budget_bytes);
   tooltip(1, curve_[1]);

@@ -127,6 +127,7 @@ VectorPicture picture_vectors(Picture& picture, int width, int height, double sc
   const ImDrawData* drawn = nullptr;
   for (int i = 0; i < kFrames; ++i) {
     notes.texts.clear();
+    if (i > 0) picture.settle();
     drawn = &host.frame(picture, static_cast<float>(width / scale), static_cast<float>(height / scale), 1.0 / 60);
   }
   VectorPicture out(static_cast<float>(width), static_cast<float>(height), colours::kCanvas);

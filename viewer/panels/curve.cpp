@@ -26,8 +26,8 @@ constexpr float kHighEnoughForLegend = 300;
 // The highest node of a column of pixels, so that a peak never falls between pixels.
 NodeId highest(const Plot& plot, const PlanModel& model, int column) {
   const auto nodes = plot.nodes_in_column(column, model.nodes());
-  const auto begin = model.curve().begin();
-  return static_cast<NodeId>(std::max_element(begin + nodes.first, begin + nodes.second) - begin);
+  return static_cast<NodeId>(model.maxima().first_of_largest(model.curve(), static_cast<std::size_t>(nodes.first),
+                                                             static_cast<std::size_t>(nodes.second)));
 }
 
 void draw_node(const Plot& plot, const PlanColours& colours, NodeId n, float x0, float x1) {
@@ -62,7 +62,7 @@ double curve_top(const Plan& plan) {
   return static_cast<double>(std::max({plan.peak_bytes, plan.keep_all_peak_bytes, std::int64_t{1}})) * 1.14;
 }
 
-void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colour colour) {
+void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, const BlockMaxima& maxima, Colour colour) {
   const auto nodes = static_cast<NodeId>(bytes.size());
   const double end_of_step = plot.axis ? plot.axis->at(nodes) : nodes;
   float before = -1;
@@ -70,7 +70,9 @@ void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colo
     if (nodes == 0 || plot.across_at(plot.x0 + static_cast<float>(c)) >= end_of_step) break;
     const auto [a, b] = plot.nodes_in_column(c, nodes);
     const float x = plot.x0 + static_cast<float>(c);
-    const float y = std::round(plot.y_of(static_cast<double>(*std::max_element(bytes.begin() + a, bytes.begin() + b))));
+    const std::size_t highest =
+        maxima.first_of_largest(bytes, static_cast<std::size_t>(a), static_cast<std::size_t>(std::max(b, a + 1)));
+    const float y = std::round(plot.y_of(static_cast<double>(bytes[highest])));
     const float top = before < 0 ? y : std::min(before, y), bottom = before < 0 ? y : std::max(before, y);
     if (bottom >= plot.y0 && top < plot.y1)
       shapes()->AddRectFilled(ImVec2(x, std::max(top, plot.y0)), ImVec2(x + 1, std::min(bottom + 1, plot.y1)),
@@ -135,7 +137,8 @@ void CurvePanel::draw(float width, float height) {
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, unit_of(plan), "live");
   draw_curve(plot_, model, session_.colours(), session_.selection());
-  if (session_.keep_all() != nullptr) draw_outline(plot_, outline(), mixed(colours::kPlot, colours::kFaint, 0.6));
+  if (session_.keep_all() != nullptr)
+    draw_outline(plot_, outline(), outline_maxima_, mixed(colours::kPlot, colours::kFaint, 0.6));
   draw_limits(plot_, plan, unit_of(plan), session_.asked_budget());
   draw_measured_bytes(plot_, session_);
   draw_peak_marker(plot_, model);
@@ -223,6 +226,7 @@ const std::vector<std::int64_t>& CurvePanel::outline() {
   const PlanModel &other = *session_.keep_all(), &shown = *session_.model();
   if (outline_of_ != other.serial() || outline_along_ != shown.serial()) {
     outline_ = live_bytes_along(other, shown);
+    outline_maxima_ = BlockMaxima(outline_);
     outline_of_ = other.serial();
     outline_along_ = shown.serial();
   }

@@ -13,8 +13,8 @@ namespace tapedeck::viewer {
 
 // Draws the curve of a model into a plot, stacked by the layers of the colours, with the selected and hovered value marked.
 void draw_curve(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection);
-// Draws the outline of another plan of the same step: live_bytes_along() it.
-void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, Colour colour);
+// Draws the outline of another plan of the same step: live_bytes_along() it, and their maxima.
+void draw_outline(const Plot& plot, const std::vector<std::int64_t>& bytes, const BlockMaxima& maxima, Colour colour);
 // The upper end of the byte axis: some space above the peak of keeping everything, so that a smaller plan looks smaller.
 double curve_top(const Plan& plan);
 
@@ -42,6 +42,7 @@ class CurvePanel : public PicturePanel {
   std::uint64_t totals_of_ = 0;
   BudgetHandle budget_;
   std::vector<std::int64_t> outline_;
+  BlockMaxima outline_maxima_;
   std::uint64_t outline_of_ = 0, outline_along_ = 0;  // serial numbers of the models
 };
 

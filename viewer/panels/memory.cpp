@@ -13,25 +13,40 @@
 
 namespace tapedeck::viewer {
 
-void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
-  const float scale = ImGui::GetIO().DisplayFramebufferScale.x;
-  const bool same = model_ == model.serial() && scale_ == scale && plot_.x0 == plot.x0 && plot_.x1 == plot.x1 &&
-                    plot_.y0 == plot.y0 && plot_.y1 == plot.y1 && plot_.across == plot.across && plot_.up == plot.up &&
-                    plot_.axis == plot.axis;
+void MemoryPlot::update(const Plot& plot, const std::shared_ptr<const PlanModel>& model) {
+  scale_ = ImGui::GetIO().DisplayFramebufferScale.x;
   plot_ = plot;
-  scale_ = scale;
-  model_ = model.serial();
-  if (same) return;
-  static const TimeAxis nodes;
-  make_lod(model.rects(), {plot.across, plot.up}, static_cast<std::int32_t>(plot.width() * scale),
-           static_cast<std::int32_t>(plot.height() * scale), plot.axis ? *plot.axis : nodes, &lod_);
+  lod_.want({model,
+             {plot.across, plot.up},
+             static_cast<std::int32_t>(plot.width() * scale_),
+             static_cast<std::int32_t>(plot.height() * scale_),
+             plot.axis});
+  is_of_model_ = lod_.made().model == model && lod_.made().axis == plot.axis;
+}
+
+// The upper left and the lower right corner. Of a level of detail of another view, whole units where they belong now.
+std::pair<ImVec2, ImVec2> MemoryPlot::corners(const LodRect& r) const {
+  const float pixel = 1 / scale_;
+  if (lod_.is_fresh())
+    return {ImVec2(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel),
+            ImVec2(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel)};
+  const LodRequest& made = lod_.made();
+  const auto x_of = [&](std::int32_t x) {
+    const double share = (made.view.time.at(static_cast<double>(x) / made.width) - plot_.across.low) / plot_.across.size();
+    return std::round(plot_.x0 + static_cast<float>(std::clamp(share, -1.0, 2.0)) * plot_.width());
+  };
+  const auto y_of = [&](std::int32_t y) {
+    const double share = (made.view.address.at(1 - static_cast<double>(y) / made.height) - plot_.up.low) / plot_.up.size();
+    return std::round(plot_.y1 - static_cast<float>(std::clamp(share, -1.0, 2.0)) * plot_.height());
+  };
+  const ImVec2 low(x_of(r.x0), y_of(r.y0));
+  return {low, ImVec2(std::max(x_of(r.x1), low.x + 1), std::max(y_of(r.y1), low.y + 1))};
 }
 
 void MemoryPlot::draw_rect(const PlanModel& model, const PlanColours& colours, const LodRect& r, float pixel) const {
   const PlanRect& rect = model.rects()[r.rect];
   const Colour colour = colours.colour_of(static_cast<std::size_t>(r.rect));
-  const ImVec2 low(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel);
-  const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
+  const auto [low, high] = corners(r);
   const float w = high.x - low.x, h = high.y - low.y;
   if (w < 3 || h < 3) {
     shapes()->AddRectFilled(low, high, to_imgui(colour));
@@ -93,11 +108,14 @@ void MemoryPlot::draw_chain(const PlanModel& model, const Selection& selection) 
   }
 }
 
-void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection) {
-  update(plot, model);
+void MemoryPlot::draw(const Plot& plot, const std::shared_ptr<const PlanModel>& shown, const PlanColours& colours,
+                      const Selection& selection) {
+  update(plot, shown);
+  const PlanModel& model = *shown;
   shapes()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
   const float pixel = 1 / scale_;
-  for (const LodRect& r : lod_.rects) draw_rect(model, colours, r, pixel);
+  if (is_of_model_)
+    for (const LodRect& r : lod_.frame().rects) draw_rect(model, colours, r, pixel);
   const float floor = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
   if (model.external_bytes() > 0 && model.plan().arena_bytes > 0)
     shapes()->AddRectFilled(ImVec2(plot.x0, floor), ImVec2(plot.x_of(model.nodes()), floor + 1), to_imgui(colours::kText, 170));
@@ -114,34 +132,55 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const PlanColour
   shapes()->PopClipRect();
 }
 
-void MemoryPlot::draw_edges(const Plot& plot, const PlanModel& model, Colour colour) {
+void MemoryPlot::draw_edges(const Plot& plot, const std::shared_ptr<const PlanModel>& model, Colour colour) {
   update(plot, model);
   shapes()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
-  const float pixel = 1 / scale_;
-  for (const LodRect& r : lod_.rects) {
-    const ImVec2 low(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel);
-    const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
+  for (const LodRect& r : lod_.frame().rects) {
+    const auto [low, high] = corners(r);
     if (high.x - low.x >= 3 && high.y - low.y >= 3) shapes()->AddRect(low, high, to_imgui(colour, 190));
   }
   shapes()->PopClipRect();
 }
 
 const LodRect* MemoryPlot::hit(const ImVec2& point) const {
-  if (!plot_.contains(point)) return nullptr;
-  const std::int32_t id = lod_.hit(static_cast<std::int32_t>((point.x - plot_.x0) * scale_),
-                                   static_cast<std::int32_t>((point.y - plot_.y0) * scale_));
-  return id < 0 ? nullptr : &lod_.rects[id];
+  if (!plot_.contains(point) || !is_of_model_) return nullptr;
+  const LodRequest& made = lod_.made();
+  // Of a level of detail of another view, the place in that view.
+  const double across = (plot_.across_at(point.x) - made.view.time.low) / made.view.time.size();
+  const double up = (plot_.up.at(static_cast<double>((plot_.y1 - point.y) / plot_.height())) - made.view.address.low) /
+                    made.view.address.size();
+  const bool is_fresh = lod_.is_fresh();
+  const auto x = is_fresh ? static_cast<std::int32_t>((point.x - plot_.x0) * scale_)
+                          : static_cast<std::int32_t>(std::floor(std::clamp(across, -1.0, 2.0) * made.width));
+  const auto y = is_fresh ? static_cast<std::int32_t>((point.y - plot_.y0) * scale_)
+                          : static_cast<std::int32_t>(std::floor((1 - std::clamp(up, -1.0, 2.0)) * made.height));
+  const std::int32_t id = lod_.frame().hit(x, y);
+  return id < 0 ? nullptr : &lod_.frame().rects[static_cast<std::size_t>(id)];
 }
 
 // ---- the panel ----
 
 MemoryPanel::MemoryPanel(Session& session)
-    : PicturePanel(session), regions_(session, *this, [this] {
-        if (wake_function()) wake_function()();
-      }) {}
+    : PicturePanel(session), picture_([this] { ask_for_frame(); }), regions_(session, *this, [this] { ask_for_frame(); }) {}
+
+// Any thread may call it.
+void MemoryPanel::ask_for_frame() const {
+  if (wake_function()) wake_function()();
+}
+
+void MemoryPanel::finish() {
+  regions_.finish();
+  picture_.lod().finish();
+}
+
+void MemoryPanel::stop() {
+  regions_.stop();
+  picture_.lod().stop();
+}
 
 void MemoryPanel::closed() {
   regions_.forget();
+  picture_.lod().forget();
   PicturePanel::closed();
 }
 
@@ -237,7 +276,7 @@ void MemoryPanel::draw(float width, float height) {
   plot_.up = shown.view.address;
   draw_plot_ground(plot_);
   draw_byte_axis(plot_, unit_of(plan), "address");
-  picture_.draw(plot_, model, shown.colours(), shown.selection());
+  picture_.draw(plot_, shown.shared_model(), shown.colours(), shown.selection());
   draw_time_axis(plot_, model);
   draw_phase_legend(plot_, model);
   if (region == nullptr) draw_limits(plot_, plan, unit_of(plan), session_.asked_budget());

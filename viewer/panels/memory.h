@@ -7,32 +7,44 @@
 #include <tapedeck/viewer/panels/chain_marks.h>
 #include <tapedeck/viewer/panels/minimap.h>
 #include <tapedeck/viewer/panels/plot.h>
+#include <tapedeck/viewer/planning/lod_task.h>
 #include <tapedeck/viewer/planning/region_session.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace tapedeck::viewer {
 
-// Draws the rectangles, their names and the limits; handles no input. The level of detail is kept from frame to frame.
+// Draws the rectangles, their names and the limits; handles no input. The level of detail is kept from frame to frame; while
+// that of a large plan is made anew in the background, the one before is drawn where it belongs.
 class MemoryPlot {
  public:
-  void draw(const Plot& plot, const PlanModel& model, const PlanColours& colours, const Selection& selection);
+  // `wake` asks for another frame, from any thread; without it, all is made at once.
+  explicit MemoryPlot(std::function<void()> wake = {}) : lod_(std::move(wake)) {}
+
+  void draw(const Plot& plot, const std::shared_ptr<const PlanModel>& model, const PlanColours& colours,
+            const Selection& selection);
   // Draws the edges of the rectangles alone, over another plan.
-  void draw_edges(const Plot& plot, const PlanModel& model, Colour colour);
+  void draw_edges(const Plot& plot, const std::shared_ptr<const PlanModel>& model, Colour colour);
   // The rectangle at a point of the last frame, or null.
   const LodRect* hit(const ImVec2& point) const;
+  LodTask& lod() { return lod_; }
+  const LodTask& lod() const { return lod_; }
 
  private:
-  void update(const Plot& plot, const PlanModel& model);
+  void update(const Plot& plot, const std::shared_ptr<const PlanModel>& model);
+  std::pair<ImVec2, ImVec2> corners(const LodRect& r) const;
   void draw_rect(const PlanModel& model, const PlanColours& colours, const LodRect& r, float pixel) const;
   void outline(const PlanModel& model, ValueId v, Colour colour, float thickness) const;
   void draw_chain(const PlanModel& model, const Selection& selection) const;
 
   Plot plot_;
   float scale_ = 1;
-  std::uint64_t model_ = 0;  // the serial number of the model
-  LodFrame lod_;
+  bool is_of_model_ = false;  // the level of detail is of the model that is drawn, and of its axis
   ChainMarks chain_;
+  LodTask lod_;  // the last member: its destructor joins a thread
 };
 
 // The panel: the plot with axes, legend, tooltip, navigation and the minimap.
@@ -41,8 +53,9 @@ class MemoryPanel : public PicturePanel {
   explicit MemoryPanel(Session& session);
   void draw(float width, float height) override;
   void closed() override;
-  void finish() override { regions_.finish(); }
-  void stop() override { regions_.stop(); }
+  void settle() override { picture_.lod().finish(); }
+  void finish() override;
+  void stop() override;
   bool move_view(ViewMove move) override;  // false: the view is that of the session
   // The place of a value of the shown plan on the canvas in the last frame, in units, for tests.
   std::optional<ImVec2> place_of(ValueId v) const;
@@ -55,8 +68,11 @@ class MemoryPanel : public PicturePanel {
   bool leave(std::size_t depth);
   std::size_t depth() const { return regions_.depth(); }
   const RegionSession& regions() const { return regions_; }
+  // The level of detail of the last frame is there.
+  bool is_fresh() const { return picture_.lod().is_fresh(); }
 
  private:
+  void ask_for_frame() const;
   float draw_heading(float width);
   float draw_workspace(float y, float width);
   void draw_bands(const PlanModel& model) const;

@@ -73,6 +73,7 @@ PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t>
     : serial_(++serials), plan_(std::move(plan)), curve_(std::move(curve)), later_(std::make_shared<Later>()) {
   later_->costs = std::move(costs);
   later_->wishes = std::move(wishes);
+  maxima_ = BlockMaxima(curve_);
   lay_out_externals();
   lay_out_arena();
   first_rect_.assign(plan_->values.size(), kNone);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/viewer/plan/block_maxima.h>
 #include <tapedeck/viewer/plan/time_axis.h>
 #include <tapedeck/viewer/plan/value_index.h>
 #include <tapedeck/viewer/plan/view.h>
@@ -63,6 +64,7 @@ class PlanModel {
   const std::vector<PlanRect>& rects() const { return rects_; }  // external buffers first, then by birth
   std::vector<PlanRect> rects_of(ValueId v) const;               // for a view: the rectangles of the value that it views
   const std::vector<std::int64_t>& curve() const { return curve_; }
+  const BlockMaxima& maxima() const { return maxima_; }  // of curve()
   // Live bytes by role, parallel to curve(): they sum to it.
   const std::vector<std::int64_t>& curve_of(RoleClass role) const { return role_curves_[static_cast<std::size_t>(role)]; }
   bool has(RoleClass role) const { return present_[static_cast<std::size_t>(role)]; }
@@ -107,6 +109,7 @@ class PlanModel {
   std::uint64_t serial_;
   std::shared_ptr<const Plan> plan_;
   std::vector<std::int64_t> curve_;
+  BlockMaxima maxima_;
   std::vector<PlanRect> rects_;
   std::vector<std::int32_t> first_rect_, next_rect_;  // by value: chains into rects_
   std::array<std::vector<std::int64_t>, kRoleClassCount> role_curves_;
