@@ -111,7 +111,7 @@ TEST_F(Golden, EveryPanelInDarkAndLightAndThePicturesWithHighContrast) {
   for (const char* panel : {"memory", "curve", "tradeoff", "graph"}) expect_golden(panel, Theme::high_contrast);
 }
 
-TEST_F(Golden, TheBodyOfALoopInTheGraphAndItsDetails) {
+TEST_F(Golden, TheBodyOfALoopInTheGraphAndInTheMemoryPlanAndItsDetails) {
   window.open(folder.write("loops.graph", graph_with_loops()));
   window.wait_for_plan();
   const Graph& graph = window.session().model()->graph();
@@ -127,6 +127,11 @@ TEST_F(Golden, TheBodyOfALoopInTheGraphAndItsDetails) {
     window.finish("graph");
     const QImage drawn = render_picture(window.graph(), 640, 360).convertToFormat(QImage::Format_RGB32);
     expect_stored(drawn, std::string("loop-") + theme_name(theme) + ".png");
+    window.memory().leave(0);
+    ASSERT_TRUE(window.memory().enter_selection());
+    window.finish("memory");
+    const QImage memory = render_picture(window.memory(), 640, 360).convertToFormat(QImage::Format_RGB32);
+    expect_stored(memory, std::string("loop-memory-") + theme_name(theme) + ".png");
   }
 }
 
