@@ -91,12 +91,29 @@ if(TAPEDECK_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang
   unset(CMAKE_REQUIRED_FLAGS)
   set(TAPEDECK_FUZZERS ${TAPEDECK_HAS_LIBFUZZER})
 endif()
-function(tapedeck_guide_fuzzers)
-  if(TAPEDECK_FUZZERS)
-    file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
-    set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS
-      -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
+# tapedeck_guide_fuzzers(TARGET rooms and files...): the batches of a room count their branches; a file of another room does, and is compiled alone.
+# The compiler reads the names of the batches and files from a list, so that sources with and without counters have the same options, and are in
+# batches. Its name has a hash of its text, because ccache does not read it.
+function(tapedeck_guide_fuzzers target)
+  if(NOT TAPEDECK_FUZZERS)
+    return()
   endif()
+  set(list "fun:*\n")
+  foreach(place IN LISTS ARGN)
+    cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE floor)
+    if(place MATCHES "\\.cpp$")
+      set_source_files_properties(${place} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      string(APPEND list "src:*/${floor}/${place}\n")
+    else()
+      string(REPLACE "/" "_" batch ${floor}/${place})
+      string(APPEND list "src:*/${floor}/${place}/*.cpp\nsrc:*/Unity/unity_${batch}_[0-9]*\n")
+    endif()
+  endforeach()
+  string(SHA1 hash "${list}")
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/guide_${hash}.txt)
+  file(WRITE ${file} "${list}")
+  target_compile_options(${target} PRIVATE
+    -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table -fsanitize-coverage-allowlist=${file})
 endfunction()
 
 find_program(TAPEDECK_CCACHE ccache)
