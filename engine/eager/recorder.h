@@ -196,8 +196,9 @@ class Recorder {
   std::vector<NodeInfo> gone_notes_;
   std::vector<ValueId> slots_;  // the value of the tensor in each slot. compact() renumbers values, but not slots
   std::vector<std::int32_t> free_slots_;
-  std::vector<ValueId> pending_;  // values that lost a tensor or a reader during a hold
+  std::vector<ValueId> pending_;  // values that lost a tensor or a reader during a hold, or while others are collected
   int busy_ = 0;
+  bool collecting_ = false;
 };
 
 // Runs an op without recording it. The kernels and the bits are the same as in apply().

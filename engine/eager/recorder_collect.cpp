@@ -24,6 +24,21 @@ struct Recorder::Dropped {
   std::vector<std::unique_ptr<NodeExtra>> extras;
 };
 
+namespace {
+
+// A flag that is set for as long as this object lives.
+class Flag {
+ public:
+  explicit Flag(bool* flag) : flag_(flag) { *flag_ = true; }
+  ~Flag() { *flag_ = false; }
+  Flag(const Flag&) = delete;
+
+ private:
+  bool* flag_;
+};
+
+}  // namespace
+
 void Recorder::unbind(TensorImpl* t) noexcept {
   --info[bound_value(*t)].handles;
   free_slots_.push_back(t->slot);
@@ -108,11 +123,19 @@ void Recorder::drop_node(NodeId n, Dropped* out) {
   }
 }
 
+// An author's gradient function may hold tensors, so that one dropped node drops others, and so on: they wait in a list,
+// because the stack has no room for a long chain of them.
 void Recorder::collect(ValueId first) noexcept {
   try {
     if (capturing) return;
-    if (busy_ > 0) return pending_.push_back(first);
+    if (busy_ > 0 || collecting_) return pending_.push_back(first);
+    const Flag collecting(&collecting_);
     drop_from(first);
+    while (!pending_.empty()) {
+      const ValueId v = pending_.back();
+      pending_.pop_back();
+      drop_from(v);
+    }
     trim();
   } catch (const std::bad_alloc&) {
   }

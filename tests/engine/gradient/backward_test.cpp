@@ -24,6 +24,21 @@ Tensor leaf(std::initializer_list<float> values) {
 
 Floats grad_of(const Tensor& t) { return t.grad().to_vector<float>(); }
 
+// Each gradient function holds the operand of its call, so the last tensor holds all of them.
+TEST(Backward, DropsALongChainOfOwnGradientsThatHoldTheirOperands) {
+  using Tensors = std::vector<Tensor>;
+  const auto twice = [](const Tensors& xs) -> Tensors { return {xs[0] * 2.0}; };
+  Tensor x = leaf({1, 2});
+  for (int i = 0; i < 100'000; ++i) {
+    const Tensor held = x;
+    x = custom_gradient({held}, twice,
+                        [held](const Tensors&, const Tensors&, const Tensors& dys) -> Tensors { return {dys[0] * held}; })[0];
+  }
+  EXPECT_GE(saved().size(), 1u);
+  x = Tensor();
+  EXPECT_TRUE(saved().empty());
+}
+
 TEST(Backward, FollowsAChain) {
   Tensor x = leaf({1, 2, 3});
   backward(sum(mul(square(x), 2)));
