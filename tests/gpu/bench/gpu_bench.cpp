@@ -2,9 +2,10 @@
 //
 //   gpu_bench [--json FILE] [--seconds S] [--only TEXT] [--once] [--probe] [--engines]
 //
-// --only takes the workloads and kernels whose name holds the text. --once runs one step of each workload without a graph, and
-// times nothing: for a profiler. --probe prints what the device is. --engines times every way to compute the convolutions of
-// engine_bench.cpp, and nothing else. The exit code is 1 if something failed, and 6 with one line if there is no device.
+// --only takes the workload of this name, or all workloads and kernels whose name holds the text. --once runs one step of each
+// workload without a graph, and times nothing: for a profiler. --probe prints what the device is. --engines times every way to
+// compute the convolutions of engine_bench.cpp, and nothing else. The exit code is 1 if something failed, and 6 with one line
+// if there is no device.
 #include <tapedeck/capture/replay/device/device_plan.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/kernels/cuda/runtime.h>
@@ -12,6 +13,7 @@
 #include <tapedeck/tests/gpu/bench/kernel_bench.h>
 #include <tapedeck/tests/gpu/bench/workloads.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -76,13 +78,15 @@ int run(const Arguments& arguments) {
     return rows.failures() > 0 ? 1 : 0;
   }
   const auto begin = Clock::now();
+  const std::vector<Workload> all = workloads();
+  const bool is_a_name = std::any_of(all.begin(), all.end(), [&](const Workload& w) { return w.name == arguments.only; });
   const auto in_time = [&](const std::string& name) {
-    if (name.find(arguments.only) == std::string::npos) return false;
+    if (is_a_name ? name != arguments.only : name.find(arguments.only) == std::string::npos) return false;
     if (us_since(begin) < arguments.seconds * 1e6) return true;
     rows.failed(name, "left out: the time was over");
     return false;
   };
-  for (const Workload& w : workloads())
+  for (const Workload& w : all)
     if (in_time(w.name)) bench_workload(w, 2, arguments.once, &rows);
   if (arguments.once) return rows.failures() > 0 ? 1 : 0;
   for (const KernelCase& c : kernel_cases())

@@ -217,7 +217,7 @@ def sanitize(arguments):
 
 
 # ---- Nsight Compute ----
-PROFILED = ("W2 mlp", "W3 gru", "W4 transformer bf16", "W4 transformer f32", "W5 resnet18 bf16", "W5 resnet18 f32", "W6 chain")
+PROFILED = ("W4 transformer bf16", "W4 transformer bf16 fused", "W5 resnet18 bf16 fused", "W5 resnet18 f32 fused", "W3 gru fused", "W2 mlp fused")
 
 
 def profiler():
