@@ -4,12 +4,14 @@
 //   tensors x w y, convolution  ->  operation  ->  graph  ->  heuristic: a list of engine configurations, the best first
 //   engine configuration  ->  notes of its engine  ->  plan with its workspace  ->  execute with a variant pack of pointers
 //
-// The first configuration whose engine has no unwanted note, and whose plan cuDNN accepts, becomes the plan of the shape.
-#include <tapedeck/kernels/cuda/convolution/dnn_conv.h>
+// Among the configurations whose engine has no unwanted note, and whose plan cuDNN accepts, the one of the best rank
+// (dnn_choice.h) becomes the plan of the shape, or the first of them.
+#include <tapedeck/kernels/cuda/convolution/dnn_choice.h>
 #include <tapedeck/kernels/cuda/environment.h>
 #include <tapedeck/kernels/half.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace tapedeck::kernels::cuda {
@@ -312,22 +314,72 @@ std::unique_ptr<DnnPlan> finish_plan(const DnnApi& api, DnnHandle handle, const 
   return std::make_unique<DnnPlan>(DnnPlan{{}, std::move(plan), workspace});
 }
 
-// The first plan that works. Engines that are compiled at run time come after all others.
+// Configurations of a problem, and what is known of each.
+struct Proposals {
+  std::vector<Descriptor> descriptors;
+  std::vector<DnnConfiguration> configurations;
+  std::vector<std::size_t> ranks;
+
+  // True if one has the best rank and is not compiled at run time.
+  bool have_the_best() const {
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (ranks[i] == 0 && configurations[i].usable && !configurations[i].compiles_at_run_time()) return true;
+    return false;
+  }
+};
+
+// Appends what a mode of the heuristic proposes. The knobs are read only where a preference may ask for them.
+void append_proposals(const DnnApi& api, const Descriptor& graph, const DnnConvolution& p, int mode, Proposals* all) {
+  const std::vector<DnnPreference> preferences = dnn_preferences(p);
+  for (Descriptor& proposed : propose(api, graph, mode)) {
+    DnnConfiguration c = read_configuration(api, proposed, p);
+    if (c.usable && !preferences.empty()) c.knobs = read_knobs(api, proposed);
+    all->ranks.push_back(dnn_rank(preferences, c));
+    all->configurations.push_back(std::move(c));
+    all->descriptors.push_back(std::move(proposed));
+  }
+}
+
+// The usable configurations by rank, and within a rank in the order of the heuristic.
+std::vector<std::size_t> order_of(const Proposals& all, bool compiled) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < all.ranks.size(); ++i)
+    if (all.configurations[i].usable && all.configurations[i].compiles_at_run_time() == compiled) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return all.ranks[a] < all.ranks[b]; });
+  return order;
+}
+
+// The first plan that works, with the descriptor of its configuration.
+std::unique_ptr<DnnPlan> first_plan(const DnnApi& api, DnnHandle handle, Proposals* all, bool compiled, Failure& failure) {
+  for (const std::size_t i : order_of(*all, compiled))
+    if (std::unique_ptr<DnnPlan> plan = finish_plan(api, handle, all->descriptors[i], failure)) {
+      plan->parts.push_back(std::move(all->descriptors[i]));
+      return plan;
+    }
+  return nullptr;
+}
+
+// The best plan that works. The fallback of the heuristic is asked only if mode A proposes nothing of the best rank, or nothing
+// that works. Engines that are compiled at run time come after all others.
 std::unique_ptr<DnnPlan> make_plan(const DnnApi& api, DnnHandle handle, const DnnConvolution& p, Failure& failure) {
   std::vector<Descriptor> parts = make_graph(api, handle, p, failure);
   if (parts.empty()) return nullptr;
-  for (const bool compiled : {false, true})
-    for (const int mode : {dnn::CUDNN_HEUR_MODE_A, dnn::CUDNN_HEUR_MODE_FALLBACK})
-      for (Descriptor& configuration : propose(api, parts.back(), mode)) {
-        const DnnConfiguration engine = read_configuration(api, configuration, p);
-        if (!engine.usable || engine.compiles_at_run_time() != compiled) continue;
-        std::unique_ptr<DnnPlan> plan = finish_plan(api, handle, configuration, failure);
-        if (!plan) continue;
-        parts.push_back(std::move(configuration));
-        plan->parts = std::move(parts);
-        return plan;
-      }
-  return nullptr;
+  Proposals all;
+  append_proposals(api, parts.back(), p, dnn::CUDNN_HEUR_MODE_A, &all);
+  if (own_kernels_are_faster(p, all.configurations)) {
+    failure = {"is slower than our own kernels"};
+    return nullptr;
+  }
+  const bool complete = all.have_the_best();
+  if (!complete) append_proposals(api, parts.back(), p, dnn::CUDNN_HEUR_MODE_FALLBACK, &all);
+  std::unique_ptr<DnnPlan> plan = first_plan(api, handle, &all, false, failure);
+  if (!plan && complete) {
+    append_proposals(api, parts.back(), p, dnn::CUDNN_HEUR_MODE_FALLBACK, &all);
+    plan = first_plan(api, handle, &all, false, failure);
+  }
+  if (!plan) plan = first_plan(api, handle, &all, true, failure);
+  if (plan) std::move(parts.begin(), parts.end(), std::back_inserter(plan->parts));
+  return plan;
 }
 
 // The plan of one configuration.

@@ -1,6 +1,6 @@
 // Convolution by cuDNN, with a fake of the library: the descriptors describe the right convolution, the choice among engines,
 // and every way to fail.
-#include <tapedeck/kernels/cuda/convolution/dnn_conv.h>
+#include <tapedeck/kernels/cuda/convolution/dnn_choice.h>
 #include <tapedeck/tests/kernels/cuda/convolution/fake_dnn.h>
 #include <tapedeck/tests/kernels/views.h>
 
@@ -191,6 +191,83 @@ TEST_F(DnnConvolutionTest, UsesTheConfigurationThatIsNamed) {
   EXPECT_EQ(convolutions().use(problem, dnn::CUDNN_HEUR_MODE_A, 3), -1);
   EXPECT_EQ(convolutions().workspace(problem), 16) << "a refusal changes nothing";
 }
+
+// ---- the choice by shape ----
+
+// A problem in f32 over square images, with windows of 3 x 3 or 1 x 1 that keep the size at a stride of 1.
+cuda::DnnConvolution square_problem(ConvPass pass, std::int64_t batch, std::int64_t in, std::int64_t size, std::int64_t out,
+                                    std::int64_t window, std::int64_t stride = 1) {
+  const std::int64_t padding = window / 2;
+  return problem_of({{batch, in, size, size}, {out, in, window, window}, {{stride}, {padding}, {1}, 1}}, pass);
+}
+
+// An engine whose workspace names it.
+FakeEngine named_engine(std::int64_t index, std::int64_t workspace, std::int64_t tile = -1, std::int64_t index_mode = 0) {
+  FakeEngine e;
+  e.index = index, e.workspace = workspace;
+  if (tile >= 0) e.knobs = {{2, tile}, {18, index_mode}};
+  return e;
+}
+
+TEST_F(DnnConvolutionTest, ChoosesTheTileOfTheForwardPassByTheSizeOfTheResult) {
+  fake_.engines = {named_engine(3, 8), named_engine(70, 16, 4, 1), named_engine(70, 24, 2), named_engine(70, 32, 12),
+                   named_engine(70, 40, 4)};
+  const auto chosen = [&](std::int64_t batch, std::int64_t in, std::int64_t size) {
+    return convolutions().workspace(square_problem(ConvPass::forward, batch, in, size, in, 3));
+  };
+  EXPECT_EQ(chosen(32, 64, 8), 32);
+  EXPECT_EQ(chosen(32, 64, 32), 40);
+  EXPECT_EQ(chosen(16, 128, 28), 8) << "the Fourier transform";
+  EXPECT_EQ(chosen(2, 128, 28), 32) << "has too few images for it";
+  EXPECT_EQ(chosen(32, 128, 32), 40) << "does not fit its tile";
+}
+
+TEST_F(DnnConvolutionTest, PrefersOneEngineForTheInputGradientOfSmallPlanes) {
+  fake_.engines = {named_engine(2, 8, 1), named_engine(2, 16, 2), named_engine(74, 24, 12)};
+  const auto chosen = [&](std::int64_t size) {
+    return convolutions().workspace(square_problem(ConvPass::input_grad, 32, 64, size, 64, 3));
+  };
+  EXPECT_EQ(chosen(2), 24);
+  EXPECT_EQ(chosen(16), 8);
+  fake_.engines.pop_back();
+  EXPECT_EQ(chosen(4), 16);
+}
+
+TEST_F(DnnConvolutionTest, AsksTheFallbackWhereTheBestEngineIsMissing) {
+  fake_.engines = {named_engine(70, 8, 12, 1), named_engine(70, 16, 2)};
+  fake_.fallback_engines = {named_engine(1, 24), named_engine(70, 32, 12)};
+  const cuda::DnnConvolution problem = square_problem(ConvPass::forward, 32, 512, 1, 512, 3);
+  EXPECT_EQ(convolutions().workspace(problem), 32);
+  convolutions_ = std::make_unique<cuda::DnnConvolutions>();
+  fake_.fallback_engines[1].plan_status = 3000;
+  EXPECT_EQ(convolutions().workspace(problem), 16);
+}
+
+TEST_F(DnnConvolutionTest, LeavesLongSumsOfWeightGradientsToOurOwnKernels) {
+  fake_.engines = {named_engine(67, 8)};
+  const auto workspace = [&](std::int64_t in, std::int64_t size, std::int64_t out, std::int64_t window, std::int64_t stride) {
+    return convolutions().workspace(square_problem(ConvPass::weight_grad, 32, in, size, out, window, stride));
+  };
+  EXPECT_EQ(workspace(3, 32, 64, 7, 2), -1);
+  EXPECT_EQ(convolutions().last_failure(), "cuDNN is slower than our own kernels");
+  EXPECT_EQ(workspace(64, 8, 128, 3, 2), 8) << "the sums are short";
+  EXPECT_EQ(workspace(512, 14, 512, 3, 1), 8) << "there are many weights";
+  fake_.engines.push_back(named_engine(17, 16));
+  EXPECT_EQ(workspace(64, 32, 64, 3, 1), 8) << "cuDNN has its engine for long sums, and orders them itself";
+}
+
+TEST_F(DnnConvolutionTest, KeepsTheOrderOfTheHeuristicForOtherTypes) {
+  fake_.engines = {named_engine(1, 8), named_engine(70, 16, 12)};
+  cuda::DnnConvolution problem = square_problem(ConvPass::forward, 32, 64, 8, 64, 3);
+  problem.dtype = DType::bf16;
+  EXPECT_EQ(convolutions().workspace(problem), 8);
+  problem.dtype = DType::f32, problem.tf32 = true;
+  EXPECT_EQ(convolutions().workspace(problem), 8);
+  problem.tf32 = false;
+  EXPECT_EQ(convolutions().workspace(problem), 16);
+}
+
+// ---- plans and failures ----
 
 TEST_F(DnnConvolutionTest, PlansEachShapeOnce) {
   fake_.engines = {{}};
