@@ -3,6 +3,7 @@
 // are visited one at a time.
 #pragma once
 
+#include <tapedeck/kernels/cuda/quick_exp.h>
 #include <tapedeck/kernels/cuda/reduce.h>
 
 // A kernel that blocks of up to 1024 threads run, so that it has at most 64 registers.
@@ -151,13 +152,15 @@ TAPEDECK_DEVICE void first_pass(const KeptRow<S>& x, const RowPacks& p, const F&
 // ---- the largest element of a row and the sum of e^(x - largest), in one pass ----
 
 // A sum of none or of e^-inf only is 0, and then the largest is -inf.
+template <class S>
 TAPEDECK_DEVICE float exp_distance(float x, float top) {
-  return exp_of(x - (top == -std::numeric_limits<float>::infinity() ? 0.0f : top));
+  return exp_for<S>(x - (top == -std::numeric_limits<float>::infinity() ? 0.0f : top));
 }
 struct MergesExpSums {
   TAPEDECK_DEVICE Two<float> operator()(const Two<float>& a, const Two<float>& b) const {
     const float top = Maximum{}(a.a, b.a);
-    return {top, (a.a == top ? a.b : a.b * exp_distance(a.a, top)) + (b.a == top ? b.b : b.b * exp_distance(b.a, top))};
+    return {top, (a.a == top ? a.b : a.b * exp_distance<float>(a.a, top)) +
+                     (b.a == top ? b.b : b.b * exp_distance<float>(b.a, top))};
   }
 };
 
@@ -167,7 +170,7 @@ TAPEDECK_DEVICE Two<float> exp_sum_of(const KeptRow<S>& x, const RowPacks& p) {
   Two<float> own = none;
   const auto raise = [&](float top) {
     const float larger = Maximum{}(own.a, top);
-    if (!(larger == own.a)) own = {larger, own.b * exp_distance(own.a, larger)};
+    if (!(larger == own.a)) own = {larger, own.b * exp_distance<S>(own.a, larger)};
   };
   first_pass<Team>(
       x, p,
@@ -179,11 +182,11 @@ TAPEDECK_DEVICE Two<float> exp_sum_of(const KeptRow<S>& x, const RowPacks& p) {
         for (int e = 1; e < kPackWidth<S>; ++e) top = Maximum{}(top, value[e]);
         raise(top);
         TAPEDECK_UNROLLED
-        for (int e = 0; e < kPackWidth<S>; ++e) own.b += exp_distance(value[e], own.a);
+        for (int e = 0; e < kPackWidth<S>; ++e) own.b += exp_distance<S>(value[e], own.a);
       },
       [&](const S& item) {
         raise(read(item));
-        own.b += exp_distance(read(item), own.a);
+        own.b += exp_distance<S>(read(item), own.a);
       });
   return Team::fold(own, none, MergesExpSums{});
 }

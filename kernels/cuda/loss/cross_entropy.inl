@@ -277,7 +277,7 @@ TAPEDECK_WIDE_KERNEL void cross_entropy_grad_packed(const PackedGradArgs<S> args
     const float total = label < 0 ? 0.0f : a.r.weight(label), scale = label < 0 ? 0.0f : a.scale.of(row);
     const float factor = total / sum.b * scale;
     write_row<Team>(x, p, a.dx + row * rows.n, [&](float v, std::int64_t k) {
-      const float e = exp_of(v - sum.a), d = k == label ? (e / sum.b * total - total) * scale : e * factor;
+      const float e = exp_for<S>(v - sum.a), d = k == label ? (e / sum.b * total - total) * scale : e * factor;
       return label < 0 ? 0.0f : d;
     });
     Team::sync();  // the next row lies otherwise in the shared memory

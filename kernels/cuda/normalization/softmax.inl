@@ -34,7 +34,7 @@ TAPEDECK_WIDE_KERNEL void softmax_packed(const SoftmaxArgs<S> a) {
       write_row<Team>(x, p, a.out + row * a.rows.n, [&](float v, std::int64_t) { return (v - sum.a) - rest; });
     } else {
       const float factor = 1 / sum.b;
-      write_row<Team>(x, p, a.out + row * a.rows.n, [&](float v, std::int64_t) { return exp_of(v - sum.a) * factor; });
+      write_row<Team>(x, p, a.out + row * a.rows.n, [&](float v, std::int64_t) { return exp_for<S>(v - sum.a) * factor; });
     }
     Team::sync();  // the next row lies otherwise in the shared memory
   }

@@ -79,7 +79,7 @@ TAPEDECK_DEVICE void make_gradients(float factor, const QueryNumbers* numbers, S
   for (int n = 0; n < kWide; ++n) TAPEDECK_UNROLLED
   for (int j = 0; j < 4; ++j) {
     const QueryNumbers query = kByKeys ? numbers[n * 8 + column_of_sum(j)] : numbers[j / 2];
-    const float p = power_of_two(std::fma(weights[n].at[j], factor, -query.logsumexp));
+    const float p = quick_exp2(std::fma(weights[n].at[j], factor, -query.logsumexp));
     weights[n].at[j] = p;
     gradients[n].at[j] = p * (gradients[n].at[j] - query.inner);
   }

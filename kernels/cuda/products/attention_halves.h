@@ -8,6 +8,7 @@
 #include <tapedeck/kernels/cuda/async_copies.h>
 #include <tapedeck/kernels/cuda/mma.h>
 #include <tapedeck/kernels/cuda/products/attention_call.h>
+#include <tapedeck/kernels/cuda/quick_exp.h>
 #include <tapedeck/kernels/cuda/simt.h>
 #include <tapedeck/kernels/cuda/unroll.h>
 
@@ -19,20 +20,8 @@ namespace TAPEDECK_CUDA_SPACE {
 namespace halves {
 
 inline constexpr int kMostWarps = 4;
-inline constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 
 constexpr int pitch_of(int columns) { return columns + 8; }
-
-// 2^x by the device's instruction, within two units of the last place.
-TAPEDECK_DEVICE float power_of_two(float x) {
-#ifdef __CUDA_ARCH__
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#else
-  return std::exp2(x);
-#endif
-}
 
 // ---- the rows of a block ----
 

@@ -37,13 +37,13 @@ struct RunningSoftmax {
     now = std::fmax(now, shuffle_xor(now, 1));
     now = std::fmax(top[i][h], std::fmax(now, shuffle_xor(now, 2)) * factor);
     const float base = now == minus_infinity<float>() ? 0.0f : now;  // no key was seen yet
-    const float keep = power_of_two(top[i][h] - base);
+    const float keep = quick_exp2(top[i][h] - base);
     float sum = 0;
     TAPEDECK_UNROLLED
     for (int n = 0; n < kWide; ++n) {
       TAPEDECK_UNROLLED
       for (int j = 2 * h; j < 2 * h + 2; ++j) {
-        scores[n].at[j] = power_of_two(std::fma(scores[n].at[j], factor, -base));
+        scores[n].at[j] = quick_exp2(std::fma(scores[n].at[j], factor, -base));
         sum = sum + scores[n].at[j];
       }
     }
