@@ -127,12 +127,12 @@ class GreedyChooser {
   // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes,
   // and tried when it still leads after that.
   bool try_options(const Ways& ways) {
+    Recipe recipe;
     int trials = 0;
     while (!queue_.empty() && trials < kGreedyTrials && estimates_left_ > 0) {
       GapOption option = queue_.top();
       queue_.pop();
       if (is_large() && !is_at_peak(option.gap)) continue;
-      Recipe recipe;
       const bool found = give_up_.find(option.gap, ways, {peak_.stage, peak_.bytes}, &recipe);
       if (!option.exact) {
         --estimates_left_;

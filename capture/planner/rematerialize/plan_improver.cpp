@@ -94,11 +94,11 @@ bool PlanImprover::give_up_one(std::int64_t live_bytes, double noise) {
 // and tried when it still leads after that.
 bool PlanImprover::try_options(const std::vector<GapOption>& options, Ways ways, const Limit& limit) {
   std::priority_queue<GapOption> queue(options.begin(), options.end());
+  Recipe recipe;
   int trials = 0, estimates = 0;
   while (!queue.empty() && trials < kImproverTrials && estimates < kImproverEstimates) {
     GapOption option = queue.top();
     queue.pop();
-    Recipe recipe;
     if (!give_up_.find(option.gap, ways, limit, &recipe)) {
       ++estimates;
       continue;

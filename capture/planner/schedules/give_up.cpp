@@ -11,25 +11,26 @@ constexpr std::int64_t kSmall = 4;  // across the limit an operand is kept if it
 
 }  // namespace
 
-// Lists of what is asked again and again: a value of the graph is a large record.
 GiveUp::GiveUp(const Facts& facts, Schedule* schedule)
     : facts_(facts), schedule_(*schedule), planned_(facts.graph->nodes.size(), 0) {
   for (ValueId v = 0; v < facts.graph->value_count(); ++v) {
-    maker_.push_back(facts.graph->values[v].node);
-    may_give_up_.push_back(facts.bytes[v] > 0 && facts.can_repeat(maker_.back()));
+    const NodeId maker = facts.graph->values[v].node;
+    roots_.push_back(
+        {facts.bytes[v], maker, facts.overwritten[v], facts.in_arena(v), facts.bytes[v] > 0 && facts.can_repeat(maker)});
   }
 }
 
 double GiveUp::cost_of_first(const Gap& gap) const {
-  const double cost = facts_.cost[maker_[gap.value]];
+  const double cost = facts_.cost[roots_[gap.value].maker];
   return schedule_.waits(gap.value, gap.from) ? kMoved * cost : cost;
 }
 
 bool GiveUp::find(const Gap& gap, Ways ways, const Limit& limit, Recipe* recipe) {
   ways_ = ways;
   limit_ = limit;
+  recipe->clear();
   recipe->stage = gap.to;
-  const NodeId maker = maker_[gap.value];
+  const NodeId maker = roots_[gap.value].maker;
   const bool found = make_again(maker, recipe);
   recipe->cost += cost_of_first(gap) - facts_.cost[maker];
   for (NodeId n : recipe->clones) planned_[n] = 0;
@@ -40,7 +41,7 @@ void GiveUp::apply(const Gap& gap, const Recipe& recipe) {
   for (NodeId n : recipe.clones) schedule_.add_run(recipe.stage, n);
   for (const Step& step : recipe.hoisted)
     if (schedule_.has_run(step.stage, step.node)) schedule_.remove_with_operands(step.stage, step.node);
-  schedule_.remove_if_unread(gap.from, maker_[gap.value]);
+  schedule_.remove_if_unread(gap.from, roots_[gap.value].maker);
   schedule_.refresh();
 }
 
@@ -57,14 +58,14 @@ bool GiveUp::make_again(NodeId node, Recipe* recipe) {
 
 bool GiveUp::have(ValueId root, Recipe* recipe) {
   const NodeId stage = recipe->stage;
-  if (!facts_.in_arena(root)) return facts_.overwritten[root] >= stage;
-  const NodeId maker = maker_[root];
+  const Root& known = roots_[root];
+  if (!known.in_arena) return known.overwritten >= stage;
+  const NodeId maker = known.maker;
   if (planned_[maker]) return true;
   const Schedule::Presence at = schedule_.presence(root, stage);
   if (at.here || at.kept) return true;
   if (may_keep_longer(root, at, recipe)) return true;
-  if (ways_.hoist && at.next_makes && facts_.may_keep(root, stage, at.next) &&
-      has_room(stage + 1, at.next - 1, facts_.bytes[root])) {
+  if (ways_.hoist && at.next_makes && facts_.may_keep(root, stage, at.next) && has_room(stage + 1, at.next - 1, known.bytes)) {
     recipe->hoisted.push_back({at.next, maker, false});
     recipe->cost -= facts_.cost[maker];
   }
@@ -73,7 +74,7 @@ bool GiveUp::have(ValueId root, Recipe* recipe) {
 
 // Keeping an operand from its last reader on costs no time. Across the limit it must be small against what is given up.
 bool GiveUp::may_keep_longer(ValueId root, const Schedule::Presence& at, Recipe* recipe) const {
-  const std::int64_t bytes = facts_.bytes[root];
+  const std::int64_t bytes = roots_[root].bytes;
   if (at.previous == kNone || !facts_.may_keep(root, at.previous, recipe->stage)) return false;
   if (bytes == 0) return true;
   if (at.previous < limit_.stage) {

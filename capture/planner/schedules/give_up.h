@@ -33,6 +33,13 @@ struct Recipe {
   std::vector<Step> hoisted;           // clones of later stages that these make superfluous
   double cost = 0;                     // net
   std::int64_t kept_across_limit = 0;  // bytes of operands that are alive at Limit::stage only because they are kept longer
+
+  void clear() {
+    clones.clear();
+    hoisted.clear();
+    cost = 0;
+    kept_across_limit = 0;
+  }
 };
 
 // A gap that may be given up, for a queue that has the best first; of equal ones the value that was made first.
@@ -52,12 +59,12 @@ class GiveUp {
   GiveUp(const Facts& facts, Schedule* schedule);
 
   // Whether the value of the gap may be made again at the end of the gap.
-  bool may_give_up(const Gap& gap) const { return gap.value != kNone && may_give_up_[gap.value]; }
+  bool may_give_up(const Gap& gap) const { return gap.value != kNone && roots_[gap.value].may_give_up; }
 
   // The cost of running the value's own node at the end of the gap: less than a recipe costs where operands must be made again.
   double cost_of_first(const Gap& gap) const;
 
-  // False if the value cannot be made again at the end of the gap in this way.
+  // Writes the recipe anew. False if the value cannot be made again at the end of the gap in this way.
   bool find(const Gap& gap, Ways ways, const Limit& limit, Recipe* recipe);
 
   // Makes the changes of the recipe in the schedule and brings live bytes up to date.
@@ -71,13 +78,20 @@ class GiveUp {
   bool may_keep_longer(ValueId root, const Schedule::Presence& at, Recipe* recipe) const;
   bool has_room(NodeId first, NodeId last, std::int64_t bytes) const;
 
+  // What is asked of a value again and again, side by side.
+  struct Root {
+    std::int64_t bytes;
+    NodeId maker, overwritten;
+    bool in_arena;
+    bool may_give_up;  // it has bytes, and its maker may run again
+  };
+
   const Facts& facts_;
   Schedule& schedule_;
   Ways ways_{};  // of the recipe being made
   Limit limit_;
-  std::vector<char> planned_;      // by node: in the recipe being made
-  std::vector<NodeId> maker_;      // by value
-  std::vector<char> may_give_up_;  // by value: it has bytes, and its maker may run again
+  std::vector<char> planned_;  // by node: in the recipe being made
+  std::vector<Root> roots_;    // by value
   std::int64_t costed_ = 0;
 };
 

@@ -16,7 +16,7 @@ LiveTree::LiveTree(const std::vector<std::int64_t>& bytes) {
   for (std::size_t i = leaves_ - 1; i > 0; --i) combine(i);
 }
 
-bool LiveTree::combine(std::size_t i) {
+inline bool LiveTree::combine(std::size_t i) {
   const Entry &left = entries_[2 * i], &right = entries_[2 * i + 1];
   Entry& entry = entries_[i];
   const std::int64_t most = std::max(left.most, right.most) + entry.added;
@@ -49,6 +49,14 @@ void LiveTree::add(NodeId first, NodeId last, std::int64_t bytes) {
   }
   for (left /= 2; left > 0; left /= 2)
     if (!combine(left) && left <= highest / 2) return;
+}
+
+void LiveTree::add(NodeId stage, std::int64_t bytes) {
+  if (bytes == 0) return;
+  std::size_t i = leaves_ + static_cast<std::size_t>(stage);
+  entries_[i].most += bytes;
+  for (i /= 2; i > 0; i /= 2)
+    if (!combine(i)) return;
 }
 
 // Goes up from both ends of the range, as add() does. What was added to an entry above counts for all stages below it.

@@ -14,7 +14,8 @@ class LiveTree {
   explicit LiveTree(const std::vector<std::int64_t>& bytes);
 
   void add(NodeId first, NodeId last, std::int64_t bytes);  // to stages first..last; nothing if there are none
-  std::int64_t most(NodeId first, NodeId last) const;       // over stages first..last; 0 if there are none
+  void add(NodeId stage, std::int64_t bytes);
+  std::int64_t most(NodeId first, NodeId last) const;  // over stages first..last; 0 if there are none
   std::int64_t at(NodeId stage) const;
   void read(std::vector<std::int64_t>* by_stage) const;  // of all stages, in O(stages); REQUIRES: one entry for each stage
 

@@ -28,8 +28,6 @@ std::vector<char> passing_windows(const Facts& facts) {
 
 namespace {
 
-constexpr std::size_t kFewTouches = 8;  // they are counted rather than halved: no branch is taken wrongly
-
 // By node: may it run in another stage instead of its own? Its results must all lie in the arena, because results elsewhere
 // have one place. A node with order edges, to it or from it, stays where it is.
 std::vector<char> movable_nodes(const Facts& facts) {
@@ -57,20 +55,28 @@ Schedule::Schedule(const Facts& facts)
       touches_(facts.graph->values.size()),
       live_(std::vector<std::int64_t>(facts.graph->nodes.size(), 0)),
       local_(facts.graph->nodes.size(), 0),
-      is_stale_(facts.graph->nodes.size(), 0),
+      alone_(facts.workspace),
+      is_stale_(facts.graph->nodes.size(), Stale::no),
       spans_(facts.graph->values.size()),
       stamp_(facts.graph->values.size(), 0) {
   const NodeId n_nodes = facts.graph->node_count();
   for (NodeId n = 0; n < n_nodes; ++n) {
     runs_[n].push_back(n);
-    for (ValueId root : reads(n))
-      if (facts.in_arena(root)) touches_[root].push_back({n, 1, false, kNone});
-    for (ValueId v : facts.makes(n))
-      if (facts.in_arena(v)) touches_[v].push_back({n, 0, true, kNone});
-    mark(n);
+    for (ValueId root : reads(n)) {
+      if (!facts.in_arena(root)) continue;
+      touches_[root].push_back({n, 1, false, kNone});
+      alone_[n] += facts.bytes[root];
+    }
+    for (ValueId v : facts.makes(n)) {
+      if (!facts.in_arena(v)) continue;
+      touches_[v].push_back({n, 0, true, kNone});
+      alone_[n] += facts.bytes[v];
+    }
+    mark(n, Stale::bytes_changed);
   }
   for (ValueId v = 0; v < facts.graph->value_count(); ++v)
-    for (std::size_t i = 1; i < touches_[v].size(); ++i) open_gap(v, i);
+    for (std::size_t i = 1; i < touches_[v].size(); ++i)
+      if (open_gap(v, i)) live_.add(touches_[v][i - 1].stage + 1, touches_[v][i].stage - 1, facts.bytes[v]);
   refresh();
 }
 
@@ -109,7 +115,7 @@ void Schedule::apply(const Step& step) {
     if (facts_.in_arena(root)) change_touch(root, step.stage, sign, 0);
   for (ValueId v : facts_.makes(step.node))
     if (facts_.in_arena(v)) change_touch(v, step.stage, 0, sign);
-  mark(step.stage);
+  mark(step.stage, Stale::bytes_changed);
 }
 
 void Schedule::note_changed(NodeId stage) {
@@ -183,49 +189,42 @@ std::span<const ValueId> Schedule::reads(NodeId node) const {
   return passes_on_[node] ? std::span<const ValueId>() : facts_.reads(node);
 }
 
-std::size_t Schedule::find_touch(ValueId root, NodeId stage) const {
-  const auto& touches = touches_[root];
-  if (touches.size() <= kFewTouches) {
-    std::size_t before = 0;
-    for (const Touch& touch : touches) before += touch.stage < stage;
-    return before;
-  }
-  const auto at = std::lower_bound(touches.begin(), touches.end(), stage, [](const Touch& t, NodeId s) { return t.stage < s; });
-  return static_cast<std::size_t>(at - touches.begin());
-}
-
-// Adds to what a value's touch at `stage` says, making or dropping the touch, and moves the gaps around it.
+// Adds to what a value's touch at `stage` says, making or dropping the touch, and moves the gaps around it. Of the bytes of the
+// gaps, only the difference is added to the live bytes, on either side of the stage. The difference at the stage itself waits
+// in local_ for refresh().
 void Schedule::change_touch(ValueId root, NodeId stage, std::int32_t readers, int made) {
   ++work_;
+  mark(stage, Stale::bytes_changed);
   auto& touches = touches_[root];
   const std::size_t i = find_touch(root, stage);
   const bool exists = i < touches.size() && touches[i].stage == stage;
   if (exists && made == 0 && touches[i].readers + readers > 0) {  // the gaps stay as they are
     touches[i].readers += readers;
-    mark(stage);
     return;
   }
-  close_gap(root, i);
-  if (exists)
-    close_gap(root, i + 1);
-  else
-    touches.insert(touches.begin() + static_cast<std::ptrdiff_t>(i), Touch{stage, 0, false, kNone});
+  const bool was_left = close_gap(root, i), was_right = exists ? close_gap(root, i + 1) : was_left;
+  if (!exists) touches.insert(touches.begin() + static_cast<std::ptrdiff_t>(i), Touch{stage, 0, false, kNone});
   touches[i].readers += readers;
   if (made != 0) touches[i].made = made > 0;
-  if (touches[i].readers == 0 && !touches[i].made)
-    touches.erase(touches.begin() + static_cast<std::ptrdiff_t>(i));
-  else
-    open_gap(root, i + 1);
-  open_gap(root, i);
-  mark(stage);
+  const bool stays = touches[i].readers > 0 || touches[i].made;
+  if (!stays) touches.erase(touches.begin() + static_cast<std::ptrdiff_t>(i));
+  const bool right = stays && open_gap(root, i + 1), left = open_gap(root, i);
+  const std::size_t next = i + (stays ? 1 : 0);
+  const std::int64_t bytes = facts_.bytes[root];
+  if (left != was_left) {
+    live_.add(touches[i - 1].stage + 1, stage - 1, left ? bytes : -bytes);
+    mark(touches[i - 1].stage, Stale::bytes_changed);
+  }
+  if (const bool is_right = stays ? right : left; is_right != was_right)
+    live_.add(stage + 1, touches[next].stage - 1, is_right ? bytes : -bytes);
+  local_[stage] += (!exists && was_left ? bytes : 0) - (!stays && left ? bytes : 0);
 }
 
-// The gap that ends at touch i begins to be kept, unless the value is made anew there.
-void Schedule::open_gap(ValueId root, std::size_t i) {
+// The gap that ends at touch i begins to be kept, unless the value is made anew there. Returns whether it does.
+bool Schedule::open_gap(ValueId root, std::size_t i) {
   auto& touches = touches_[root];
-  if (i == 0 || i >= touches.size() || touches[i].made) return;
+  if (i == 0 || i >= touches.size() || touches[i].made) return false;
   const NodeId from = touches[i - 1].stage, to = touches[i].stage;
-  live_.add(from + 1, to - 1, facts_.bytes[root]);
   if (free_gaps_.empty()) {
     free_gaps_.push_back(static_cast<std::int32_t>(gaps_.size()));
     gaps_.emplace_back();
@@ -234,21 +233,23 @@ void Schedule::open_gap(ValueId root, std::size_t i) {
   free_gaps_.pop_back();
   gaps_[touches[i].gap] = {root, from, to};
   if (index_) index_->add(touches[i].gap, from, to);
-  mark(from);
-  mark(to);
+  mark(from, Stale::gap_moved);
+  mark(to, Stale::gap_moved);
+  return true;
 }
 
-void Schedule::close_gap(ValueId root, std::size_t i) {
+// Returns whether there was a gap that ends at touch i.
+bool Schedule::close_gap(ValueId root, std::size_t i) {
   auto& touches = touches_[root];
-  if (i >= touches.size() || touches[i].gap == kNone) return;
+  if (i >= touches.size() || touches[i].gap == kNone) return false;
   Gap& gap = gaps_[touches[i].gap];
-  live_.add(gap.from + 1, gap.to - 1, -facts_.bytes[root]);
-  mark(gap.from);
-  mark(gap.to);
+  mark(gap.from, Stale::gap_moved);
+  mark(gap.to, Stale::gap_moved);
   if (index_) index_->remove(touches[i].gap, gap.from);
   gap = {};
   free_gaps_.push_back(touches[i].gap);
   touches[i].gap = kNone;
+  return true;
 }
 
 void Schedule::index_gaps() {
@@ -257,10 +258,9 @@ void Schedule::index_gaps() {
     if (gaps_[i].value != kNone) index_->add(static_cast<std::int32_t>(i), gaps_[i].from, gaps_[i].to);
 }
 
-void Schedule::mark(NodeId stage) {
-  if (is_stale_[stage]) return;
-  is_stale_[stage] = 1;
-  stale_.push_back(stage);
+void Schedule::mark(NodeId stage, Stale why) {
+  if (is_stale_[stage] == Stale::no) stale_.push_back(stage);
+  is_stale_[stage] = std::max(is_stale_[stage], why);
 }
 
 // ---- questions ----
@@ -271,31 +271,16 @@ bool Schedule::kept_after(ValueId root, NodeId stage) const {
   return i < touches.size() && touches[i].gap != kNone;
 }
 
-Schedule::Presence Schedule::presence(ValueId root, NodeId stage) const {
-  const auto& touches = touches_[root];
-  std::size_t i = find_touch(root, stage);
-  Presence p;
-  if (i > 0) p.previous = touches[i - 1].stage;
-  if (i < touches.size() && touches[i].stage == stage) {
-    p.here = true;
-    ++i;
-  }
-  if (i < touches.size()) {
-    p.next = touches[i].stage;
-    p.next_makes = touches[i].made;
-    p.kept = !p.here && touches[i].gap != kNone;
-  }
-  return p;
-}
-
 // ---- live bytes within a stage ----
 
 void Schedule::refresh() {
   for (NodeId stage : stale_) {
-    is_stale_[stage] = 0;
-    const std::int64_t now = measure_local(stage);
-    live_.add(stage, stage, now - local_[stage]);
-    local_[stage] = now;
+    if (is_stale_[stage] == Stale::bytes_changed) {
+      const std::int64_t now = measure_local(stage);
+      live_.add(stage, now - local_[stage]);
+      local_[stage] = now;
+    }
+    is_stale_[stage] = Stale::no;
     work_ += static_cast<std::int64_t>(runs_[stage].size()) + 1;
   }
   stale_.clear();
@@ -330,7 +315,19 @@ void Schedule::take_over_local(NodeId node, std::int32_t position) {
   });
 }
 
+// Most stages run their own node alone. Then only takeovers depend on what is kept.
 std::int64_t Schedule::measure_local(NodeId stage) {
+  const std::vector<NodeId>& runs = runs_[stage];
+  if (runs.size() != 1 || runs.front() != stage) return measure_runs(stage);
+  std::int64_t bytes = alone_[stage];
+  if (passes_on_[stage]) return bytes;
+  take_over_in_place(
+      facts_.takeovers(stage), [&](ValueId root) { return !kept_after(root, stage); },
+      [&](const RootPair& pair) { bytes -= facts_.bytes[pair.from]; });
+  return bytes;
+}
+
+std::int64_t Schedule::measure_runs(NodeId stage) {
   const std::vector<NodeId>& runs = runs_[stage];
   const auto steps = static_cast<std::int32_t>(runs.size());
   ++now_;

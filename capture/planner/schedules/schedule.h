@@ -21,6 +21,7 @@
 #include <tapedeck/capture/planner/schedules/gap_index.h>
 #include <tapedeck/capture/planner/schedules/live_tree.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -124,13 +125,16 @@ class Schedule {
     std::int32_t gap = kNone;  // the entry of gaps_ that ends here; kNone if none is kept
   };
 
+  // Why refresh() looks at a stage: a gap that begins or ends there was moved, or the bytes that its nodes see have changed.
+  enum class Stale : char { no, gap_moved, bytes_changed };
+
   void apply(const Step& step);
   void note_changed(NodeId stage);
   void change_touch(ValueId root, NodeId stage, std::int32_t readers, int made);
   std::size_t find_touch(ValueId root, NodeId stage) const;
-  void open_gap(ValueId root, std::size_t touch);
-  void close_gap(ValueId root, std::size_t touch);
-  void mark(NodeId stage);
+  bool open_gap(ValueId root, std::size_t touch);
+  bool close_gap(ValueId root, std::size_t touch);
+  void mark(NodeId stage, Stale why);
   bool kept_after(ValueId root, NodeId stage) const;
   bool is_unread(NodeId stage, NodeId node) const;
   NodeId made_in(ValueId root, NodeId stage) const;
@@ -141,6 +145,7 @@ class Schedule {
   void note_local(ValueId root, std::int32_t position, bool made);
   void take_over_local(NodeId node, std::int32_t position);
   std::int64_t measure_local(NodeId stage);
+  std::int64_t measure_runs(NodeId stage);
 
   const Facts& facts_;
   std::vector<char> passes_on_;              // by node: passing_windows()
@@ -153,8 +158,9 @@ class Schedule {
   std::optional<GapIndex> index_;  // nothing unless it was asked for
   LiveTree live_;
   std::vector<std::int64_t> local_;  // by stage: the part of live_ that its own nodes see
+  std::vector<std::int64_t> alone_;  // by node: what it sees if nothing else runs in its stage, without takeovers
   std::vector<NodeId> stale_;
-  std::vector<char> is_stale_;
+  std::vector<Stale> is_stale_;  // by stage
   std::vector<Step> journal_;
   std::vector<NodeId> going_;  // scratch of least_without()
   std::int64_t n_clones_ = 0;
@@ -171,6 +177,36 @@ class Schedule {
   std::vector<ValueId> in_stage_;
   std::vector<std::int64_t> delta_;
 };
+
+// Few touches are counted rather than halved, so that no branch is taken wrongly.
+inline std::size_t Schedule::find_touch(ValueId root, NodeId stage) const {
+  constexpr std::size_t kFewTouches = 8;
+  const auto& touches = touches_[root];
+  if (touches.size() <= kFewTouches) {
+    std::size_t before = 0;
+    for (const Touch& touch : touches) before += touch.stage < stage;
+    return before;
+  }
+  const auto at = std::lower_bound(touches.begin(), touches.end(), stage, [](const Touch& t, NodeId s) { return t.stage < s; });
+  return static_cast<std::size_t>(at - touches.begin());
+}
+
+inline Schedule::Presence Schedule::presence(ValueId root, NodeId stage) const {
+  const auto& touches = touches_[root];
+  std::size_t i = find_touch(root, stage);
+  Presence p;
+  if (i > 0) p.previous = touches[i - 1].stage;
+  if (i < touches.size() && touches[i].stage == stage) {
+    p.here = true;
+    ++i;
+  }
+  if (i < touches.size()) {
+    p.next = touches[i].stage;
+    p.next_makes = touches[i].made;
+    p.kept = !p.here && touches[i].gap != kNone;
+  }
+  return p;
+}
 
 // By node: a window that is read and that no order edge waits for. It may run anywhere between its operand and its readers.
 std::vector<char> passing_windows(const Facts& facts);

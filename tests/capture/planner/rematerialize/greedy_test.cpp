@@ -153,6 +153,8 @@ TEST(LiveTree, MatchesAnArray) {
       const auto delta = static_cast<std::int64_t>(random() % 9) - 4;
       tree.add(first, last, delta);
       for (NodeId i = first; i <= last; ++i) bytes[i] += delta;
+      tree.add(last, 2 * delta);
+      bytes[last] += 2 * delta;
       const auto peak = std::max_element(bytes.begin(), bytes.end());
       ASSERT_EQ(tree.peak().bytes, *peak) << "seed " << seed;
       ASSERT_EQ(tree.peak().stage, peak - bytes.begin());
