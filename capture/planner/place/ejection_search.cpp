@@ -17,6 +17,17 @@ namespace {
 
 constexpr std::int64_t kFixed = std::int64_t{1} << 40;  // the weight of a fixed buffer: no other weight exceeds it
 constexpr std::int64_t kNoOffset = std::numeric_limits<std::int64_t>::max();
+// Sorting the edges of a buffer that is near this one takes as long as looking at the edges of so many buffers.
+constexpr std::size_t kMostPerNear = 20;
+
+void insert_edge(std::int64_t at, std::int32_t i, std::vector<std::pair<std::int64_t, std::int32_t>>* all) {
+  const std::pair edge(at, i);
+  all->insert(std::lower_bound(all->begin(), all->end(), edge), edge);
+}
+
+void erase_edge(std::int64_t at, std::int32_t i, std::vector<std::pair<std::int64_t, std::int32_t>>* all) {
+  all->erase(std::lower_bound(all->begin(), all->end(), std::pair(at, i)));
+}
 
 }  // namespace
 
@@ -25,7 +36,10 @@ Climber::Climber(const PlaceProblem& p, std::uint64_t seed)
       near_(p),
       random_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u),
       lowest_(p.bound),
-      weight_(p.buffers.size(), 1) {
+      weight_(p.buffers.size(), 1),
+      near_at_(p.buffers.size(), 0) {
+  for (Edges* edges : {&starts_, &ends_}) edges->list.resize(p.buffers.size());
+  keeps_edges_ = near_.pairs() * kMostPerNear >= p.buffers.size() * p.buffers.size();
   if (random_ == 0) random_ = 1;
   patience_ = static_cast<std::int64_t>(near_.pairs()) + 1000;
   for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
@@ -84,8 +98,21 @@ void Climber::set_target(std::int64_t target, const Attempt& best) {
   left_ = patience_;
   offset_ = best.offsets;
   out_.clear();
-  for (std::size_t i = 0; i < offset_.size(); ++i)
-    if (offset_[i] + p_.buffers[i].bytes > target) take_out(static_cast<std::int32_t>(i));
+  all_starts_.clear();
+  all_ends_.clear();
+  for (std::size_t k = 0; k < offset_.size(); ++k) {
+    const auto i = static_cast<std::int32_t>(k);
+    const std::int64_t end = offset_[k] + p_.buffers[k].bytes;
+    if (end > target) {
+      offset_[k] = -1;
+      out_.push_back(i);
+    } else if (keeps_edges_) {
+      all_starts_.emplace_back(offset_[k], i);
+      all_ends_.emplace_back(end, i);
+    }
+  }
+  std::sort(all_starts_.begin(), all_starts_.end());
+  std::sort(all_ends_.begin(), all_ends_.end());
   std::sort(out_.begin(), out_.end(), [&](std::int32_t x, std::int32_t y) {  // the largest is put back first
     return p_.buffers[x].bytes != p_.buffers[y].bytes ? p_.buffers[x].bytes < p_.buffers[y].bytes : x < y;
   });
@@ -107,8 +134,19 @@ Climber::Outcome Climber::reach_target(std::int64_t* work, const SearchStop& sto
 }
 
 void Climber::take_out(std::int32_t i) {
+  if (keeps_edges_) {
+    erase_edge(offset_[i], i, &all_starts_);
+    erase_edge(offset_[i] + p_.buffers[i].bytes, i, &all_ends_);
+  }
   offset_[i] = -1;
   out_.push_back(i);
+}
+
+void Climber::lay(std::int32_t i, std::int64_t offset) {
+  offset_[i] = offset;
+  if (!keeps_edges_) return;
+  insert_edge(offset, i, &all_starts_);
+  insert_edge(offset + p_.buffers[i].bytes, i, &all_ends_);
 }
 
 // Puts buffer i back. Returns false if only a fixed buffer could give way.
@@ -122,40 +160,62 @@ bool Climber::put_back(std::int32_t i) {
     for (std::int32_t k : near_.of(i))
       if (offset_[k] >= 0 && offset_[k] < offset + b.bytes && offset < offset_[k] + p_.buffers[k].bytes) take_out(k);
   }
-  offset_[i] = offset;
+  lay(i, offset);
   return true;
 }
 
 void Climber::gather_edges(std::int32_t i) {
-  starts_.clear();
-  ends_.clear();
+  if (keeps_edges_) {
+    ++asked_;
+    for (std::int32_t k : near_.of(i)) near_at_[k] = asked_;
+    pick_near(all_starts_, &starts_);
+    pick_near(all_ends_, &ends_);
+    return;
+  }
+  std::size_t count = 0;
   for (std::int32_t k : near_.of(i)) {
     if (offset_[k] < 0) continue;
-    starts_.push_back({offset_[k], weight_[k]});
-    ends_.push_back({offset_[k] + p_.buffers[k].bytes, weight_[k]});
+    starts_.list[count] = {offset_[k], weight_[k]};
+    ends_.list[count++] = {offset_[k] + p_.buffers[k].bytes, weight_[k]};
   }
+  starts_.count = ends_.count = count;
   sort_edges(&starts_);
   sort_edges(&ends_);
 }
 
+// Without a branch that could be taken wrongly.
+void Climber::pick_near(const AllEdges& all, Edges* near) const {
+  std::size_t count = 0;
+  for (const auto& [at, k] : all) {
+    near->list[count] = {at, weight_[k]};
+    count += near_at_[k] == asked_;
+  }
+  near->count = count;
+}
+
 // Sorts the edges by place. A long list is sorted digit by digit, the least digit first.
-void Climber::sort_edges(std::vector<Edge>* edges) {
+void Climber::sort_edges(Edges* edges) {
   constexpr std::size_t kFew = 200;
+  constexpr std::size_t kFewForBits = 1000;
   constexpr int kMostBits = 11;
-  if (edges->size() < kFew) {
-    std::sort(edges->begin(), edges->end(), [](const Edge& x, const Edge& y) { return x.at < y.at; });
+  const std::size_t count = edges->count;
+  std::vector<Edge>& list = edges->list;
+  if (count < kFew) {
+    std::sort(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count),
+              [](const Edge& x, const Edge& y) { return x.at < y.at; });
     return;
   }
+  const int most_bits = count < kFewForBits ? 8 : kMostBits;
   const int bits = std::bit_width(static_cast<std::uint64_t>(target_));  // no edge lies above the target
-  const int digits = (bits + kMostBits - 1) / kMostBits, bits_of_digit = (bits + digits - 1) / digits;
+  const int digits = (bits + most_bits - 1) / most_bits, bits_of_digit = (bits + digits - 1) / digits;
   const std::int64_t mask = (std::int64_t{1} << bits_of_digit) - 1;
-  sorted_.resize(edges->size());
+  sorted_.resize(list.size());
   for (int shift = 0; shift < bits; shift += bits_of_digit) {
     buckets_.assign(static_cast<std::size_t>(mask) + 2, 0);
-    for (const Edge& e : *edges) ++buckets_[static_cast<std::size_t>(e.at >> shift & mask) + 1];
+    for (std::size_t k = 0; k < count; ++k) ++buckets_[static_cast<std::size_t>(list[k].at >> shift & mask) + 1];
     for (std::size_t k = 1; k < buckets_.size(); ++k) buckets_[k] += buckets_[k - 1];
-    for (const Edge& e : *edges) sorted_[static_cast<std::size_t>(buckets_[e.at >> shift & mask]++)] = e;
-    edges->swap(sorted_);
+    for (std::size_t k = 0; k < count; ++k) sorted_[static_cast<std::size_t>(buckets_[list[k].at >> shift & mask]++)] = list[k];
+    list.swap(sorted_);
   }
 }
 
@@ -164,36 +224,41 @@ void Climber::sort_edges(std::vector<Edge>* edges) {
 std::int64_t Climber::find_cheapest(const Tenant& b) {
   cheapest_ = kNoOffset;
   std::int64_t chosen = -1;
+  const std::int64_t highest = target_ - b.bytes;
   std::uint32_t ties = 0;
-  std::size_t s = 0, e = 0;
+  std::size_t s = 0, e = 0, above = 0, below = 0;
   // The weight of the buffers that start below the end of b at the offset considered, and of those that end at or below this
   // offset. The difference of the two is the weight in the way.
   std::int64_t begun = 0, done = 0;
-  const auto consider = [&](std::int64_t offset) {
-    if (offset < 0 || offset > target_ - b.bytes) return;
-    while (s < starts_.size() && starts_[s].at < offset + b.bytes) begun += starts_[s++].weight;
-    while (e < ends_.size() && ends_[e].at <= offset) done += ends_[e++].weight;
-    const std::int64_t cost = begun - done;
-    if (cost < cheapest_) {
-      cheapest_ = cost;
-      chosen = offset;
-      ties = 1;
-    } else if (cost == cheapest_ && random_below(++ties) == 0) {
-      chosen = offset;
-    }
+  // The next offset directly above a buffer, and the next one directly below.
+  const auto next_on = [&] { return above < ends_.count ? align_up(ends_.list[above].at, b.alignment) : kNoOffset; };
+  const auto next_under = [&] {
+    if (below == starts_.count) return kNoOffset;
+    const std::int64_t room = starts_.list[below].at - b.bytes;
+    return room >= 0 ? align_down(room, b.alignment) : room;
   };
-  consider(0);
-  for (std::size_t above = 0, below = 0;
-       cheapest_ > 0 && (above < ends_.size() || below < starts_.size());) {  // ascending offsets
-    const std::int64_t on = above < ends_.size() ? align_up(ends_[above].at, b.alignment) : kNoOffset;
-    const std::int64_t room = below < starts_.size() ? starts_[below].at - b.bytes : kNoOffset;
-    const std::int64_t under = below < starts_.size() && room >= 0 ? room / b.alignment * b.alignment : room;
+  std::int64_t on = next_on(), under = next_under();
+  for (std::int64_t offset = 0; offset <= highest && cheapest_ > 0;) {  // ascending offsets
+    if (offset >= 0) {
+      while (s < starts_.count && starts_.list[s].at < offset + b.bytes) begun += starts_.list[s++].weight;
+      while (e < ends_.count && ends_.list[e].at <= offset) done += ends_.list[e++].weight;
+      const std::int64_t cost = begun - done;
+      if (cost < cheapest_) {
+        cheapest_ = cost;
+        chosen = offset;
+        ties = 1;
+      } else if (cost == cheapest_ && random_below(++ties) == 0) {
+        chosen = offset;
+      }
+    }
     if (on <= under) {
-      consider(on);
+      offset = on;
       ++above;
+      on = next_on();
     } else {
-      consider(under);
+      offset = under;
       ++below;
+      under = next_under();
     }
   }
   return chosen;

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace tapedeck {
@@ -44,6 +45,13 @@ class Climber {
   struct Edge {
     std::int64_t at, weight;
   };
+  // Edges of buffers in the way of one buffer, ascending. The list has room for all; `count` are in it.
+  struct Edges {
+    std::vector<Edge> list;
+    std::size_t count = 0;
+  };
+  // An edge of each buffer that is placed: ascending pairs of its place and the buffer.
+  using AllEdges = std::vector<std::pair<std::int64_t, std::int32_t>>;
   enum class Outcome { found, failed, paused };
 
   std::int64_t first_step(const Attempt& best) const;
@@ -51,9 +59,11 @@ class Climber {
   Outcome reach_target(std::int64_t* work, const SearchStop& stop);
   bool put_back(std::int32_t i);
   void gather_edges(std::int32_t i);
-  void sort_edges(std::vector<Edge>* edges);
+  void pick_near(const AllEdges& all, Edges* near) const;
+  void sort_edges(Edges* edges);
   std::int64_t find_cheapest(const Tenant& b);
   void take_out(std::int32_t i);
+  void lay(std::int32_t i, std::int64_t offset);
   void keep(Attempt* best) const;
   std::uint32_t random_below(std::uint32_t n);
 
@@ -69,9 +79,14 @@ class Climber {
   std::vector<std::int64_t> offset_;  // by buffer; -1: the buffer is taken out
   std::vector<std::int32_t> out_;
   std::vector<std::int64_t> weight_;
-  std::vector<Edge> starts_, ends_;  // the starts and ends of the buffers in the way of one buffer
-  std::vector<Edge> sorted_;         // scratch of sort_edges()
+  Edges starts_, ends_;       // the starts and ends of the buffers in the way of one buffer
+  std::vector<Edge> sorted_;  // scratch of sort_edges()
   std::vector<std::int32_t> buckets_;
+  // Where most buffers are alive together, the edges of all are kept in order, so that those in the way need no sorting.
+  bool keeps_edges_ = false;
+  AllEdges all_starts_, all_ends_;
+  std::vector<std::uint64_t> near_at_;  // by buffer: the value of asked_ when it was last near the buffer that is put back
+  std::uint64_t asked_ = 0;
   std::int64_t cheapest_ = 0;  // the weight in the way at the offset that find_cheapest() chose
 };
 

@@ -37,4 +37,9 @@ inline std::int64_t align_up(std::int64_t offset, std::int64_t alignment) {
                                             : (offset + alignment - 1) / alignment * alignment;
 }
 
+// The largest multiple of `alignment` that is at most `offset`, which is not negative.
+inline std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
+  return (alignment & (alignment - 1)) == 0 ? offset & -alignment : offset / alignment * alignment;
+}
+
 }  // namespace tapedeck
