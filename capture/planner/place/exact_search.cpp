@@ -75,6 +75,10 @@ std::int32_t ExactSearch::choose_section() const {
     if (floor == Skyline::kClosed || !is_niche || floor > lowest) continue;
     for (std::int32_t s = first; s < t; ++s) {
       const std::int64_t slack = skyline_.slack(s), choices = skyline_.count(s) + (slack > 0);
+      const std::int64_t leading = niche_ == ExactStrategy::Niche::fewest_choices ? choices
+                                   : niche_ == ExactStrategy::Niche::lowest       ? floor
+                                                                                  : slack;
+      if (best >= 0 && std::get<0>(best_key) < leading) continue;
       const auto key = niche_ == ExactStrategy::Niche::fewest_choices ? std::tuple(choices, slack, floor)
                        : niche_ == ExactStrategy::Niche::lowest       ? std::tuple(floor, choices, slack)
                                                                       : std::tuple(slack, choices, floor);

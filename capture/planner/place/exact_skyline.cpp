@@ -40,7 +40,7 @@ Skyline::Skyline(const PlacePart& part, std::int64_t capacity) : part_(part), ca
     rescan(t);
   }
   possible_ &= overfull_ < 0;
-  trail_.clear();
+  noted_ = 0;
 }
 
 // The lowest offset from `offset` on that is aligned, and at which no fixed neighbour is in the way.
@@ -70,7 +70,7 @@ void Skyline::touch(std::int32_t t) {
 void Skyline::keep_section(std::int32_t t) {
   if (kept_at_[t] == decision_) return;
   kept_at_[t] = decision_;
-  trail_.push_back({Change::section, t, count_[t], floor_[t], top_[t]});
+  note({Change::section, t, count_[t], floor_[t], top_[t]});
 }
 
 // Raises the low of buffer number i of the part, which is the lowest offset that it may still have, to `offset`. A decision of
@@ -79,7 +79,7 @@ void Skyline::keep_section(std::int32_t t) {
 void Skyline::raise(std::int32_t i, std::int64_t offset, std::int32_t reason) {
   const std::int64_t old = low_[i];
   const bool is_new = reason >= 0 && !Levels::has(reasons(i), reason);
-  trail_.push_back({is_new ? Change::low_and_reason : Change::low, i, reason, old, 0});
+  note({is_new ? Change::low_and_reason : Change::low, i, reason, old, 0});
   low_[i] = offset;
   if (is_new) {
     Levels::add(reasons(i), reason);
@@ -221,7 +221,7 @@ bool Skyline::put(std::int32_t i, std::int32_t level) {
   low_[i] = kClosed;
   --free_;
   ++decision_;
-  trail_.push_back({Change::placed, i, 0, 0, 0});
+  note({Change::placed, i, 0, 0, 0});
   take_sections(i);
   if (!raise_neighbours(i, level)) {
     std::fill(rests_.begin(), rests_.end(), 0);
@@ -244,7 +244,7 @@ std::int64_t Skyline::lowest_support(std::int32_t i, std::int64_t floor) const {
 
 void Skyline::keep_reasons(std::int32_t i) {
   kept_.insert(kept_.end(), reasons(i), reasons(i) + words_);
-  trail_.push_back({Change::reasons, i, reason_count_[i], 0, 0});
+  note({Change::reasons, i, reason_count_[i], 0, 0});
 }
 
 bool Skyline::leave_empty(std::int32_t t, std::int32_t level, bool lift) {
@@ -304,8 +304,8 @@ void Skyline::undo_placed(std::int32_t i) {
 }
 
 void Skyline::undo(std::size_t mark) {
-  while (trail_.size() > mark) {
-    const Log& log = trail_.back();
+  while (noted_ > mark) {
+    const Log& log = trail_[--noted_];
     switch (log.change) {
       case Change::low_and_reason:
         Levels::remove(reasons(log.index), log.other);
@@ -328,7 +328,6 @@ void Skyline::undo(std::size_t mark) {
         reason_count_[log.index] = log.other;
         break;
     }
-    trail_.pop_back();
   }
 }
 

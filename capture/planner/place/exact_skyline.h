@@ -51,7 +51,7 @@ class Skyline {
   bool put(std::int32_t member, std::int32_t level);
   bool leave_empty(std::int32_t section, std::int32_t level, bool lift);
 
-  std::size_t mark() const { return trail_.size(); }
+  std::size_t mark() const { return noted_; }
   void undo(std::size_t mark);
 
   Word* conflict() { return conflict_.data(); }
@@ -75,6 +75,11 @@ class Skyline {
     std::int64_t old, old_top;
   };
 
+  // Called for every section and every member that changes.
+  void note(const Log& log) {
+    if (noted_ == trail_.size()) trail_.resize(2 * noted_ + 64);
+    trail_[noted_++] = log;
+  }
   std::int64_t settle(std::int32_t member, std::int64_t offset) const;
   void raise(std::int32_t member, std::int64_t offset, std::int32_t reason);
   void keep_section(std::int32_t section);
@@ -109,6 +114,7 @@ class Skyline {
   std::vector<std::int32_t> reason_count_;              // by member: the number of these decisions
 
   std::vector<Log> trail_;
+  std::size_t noted_ = 0;              // of trail_; what lies behind is scratch
   std::vector<Word> kept_;             // the sets of reasons that were overwritten, for undo()
   std::vector<std::int64_t> kept_at_;  // by section: the decision whose trail already holds the old state of the section
   std::int64_t decision_ = 0;
