@@ -9,8 +9,10 @@
 
 #include <tapedeck/capture/planner/place/alive_steps.h>
 
+#include <bit>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace tapedeck {
 
@@ -18,9 +20,13 @@ namespace {
 constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
 }
 
-Space::Space(const PlaceProblem& p, const Chunks& chunks) : chunks_(chunks) {
-  for (const Tenant& b : p.buffers) granule_ = std::gcd(granule_, b.alignment);
-  if (!chunks.is_one() || granule_ == 0) granule_ = 1;
+std::int64_t granule_of(const PlaceProblem& p, const Chunks& chunks) {
+  std::int64_t granule = 0;
+  for (const Tenant& b : p.buffers) granule = std::gcd(granule, b.alignment);
+  return chunks.is_one() && granule > 0 ? granule : 1;
+}
+
+Space::Space(const PlaceProblem& p, const Chunks& chunks) : chunks_(chunks), granule_(granule_of(p, chunks)) {
   while (leaves_ < p.steps) leaves_ *= 2;
   covering_.resize(static_cast<std::size_t>(leaves_) * 2);
   any_.resize(static_cast<std::size_t>(leaves_) * 2);
@@ -159,20 +165,77 @@ bool Space::is_free(const Tenant& b, std::int64_t offset) {
   return true;
 }
 
+SmallSpace::Block::Block() {
+  std::fill(birth, birth + kMost, std::numeric_limits<std::int32_t>::max());
+  std::fill(death, death + kMost, -1);
+}
+
+void SmallSpace::Block::insert(const Tenant& b, const Bytes& bytes) {
+  std::size_t at = count++;
+  for (; at > 0 && taken[at - 1].first > bytes.first; --at) {
+    taken[at] = taken[at - 1];
+    birth[at] = birth[at - 1];
+    death[at] = death[at - 1];
+  }
+  taken[at] = bytes;
+  birth[at] = b.birth;
+  death[at] = b.death;
+}
+
+void SmallSpace::Block::move_half_to(Block* next) {
+  const std::size_t half = count / 2;
+  for (std::size_t k = half; k < count; ++k) {
+    next->birth[k - half] = std::exchange(birth[k], std::numeric_limits<std::int32_t>::max());
+    next->death[k - half] = std::exchange(death[k], -1);
+    next->taken[k - half] = taken[k];
+  }
+  next->count = count - half;
+  count = half;
+}
+
+// A bit for each life that meets the life of b, holes not counted. The compiler makes no branch of the first loop, but compares
+// many lives at once, and reads eight bytes at once in the second.
+std::uint64_t SmallSpace::Block::meeting(const Tenant& b) const {
+  const std::int32_t first = b.birth, last = b.death;
+  std::uint8_t meets[kMost];
+  for (std::size_t k = 0; k < kMost; ++k) meets[k] = static_cast<std::uint8_t>((birth[k] <= last) & (death[k] >= first));
+  std::uint64_t bits = 0;
+  for (std::size_t k = 0; k < kMost; k += 8) {
+    const std::uint8_t* at = meets + k;
+    const std::uint64_t eight = std::uint64_t{at[0]} | std::uint64_t{at[1]} << 8 | std::uint64_t{at[2]} << 16 |
+                                std::uint64_t{at[3]} << 24 | std::uint64_t{at[4]} << 32 | std::uint64_t{at[5]} << 40 |
+                                std::uint64_t{at[6]} << 48 | std::uint64_t{at[7]} << 56;
+    bits |= (eight * 0x0102040810204080u >> 56) << k;  // the byte 8 * i becomes the bit 56 + i
+  }
+  return bits;
+}
+
 void SmallSpace::insert(std::int32_t, const Tenant& b, std::int64_t offset) {
-  const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), offset,
-                                   [](std::int64_t from, const Entry& e) { return from < e.offset; });
-  by_offset_.insert(at, {offset, offset + b.bytes, b.birth, b.death, b.holes.empty() ? nullptr : &b});
+  const auto above = static_cast<std::size_t>(std::upper_bound(lowest_.begin(), lowest_.end(), offset) - lowest_.begin());
+  const std::size_t at = above > 0 ? above - 1 : 0;
+  if (blocks_.empty()) {
+    blocks_.push_back(std::make_unique<Block>());
+    lowest_.push_back(offset);
+  }
+  blocks_[at]->insert(b, {offset, align_up(offset + b.bytes, granule_), b.holes.empty() ? nullptr : &b});
+  lowest_[at] = blocks_[at]->taken[0].first;
+  if (blocks_[at]->count < Block::kMost) return;
+  auto next = std::make_unique<Block>();
+  blocks_[at]->move_half_to(next.get());
+  lowest_.insert(lowest_.begin() + static_cast<std::ptrdiff_t>(at) + 1, next->taken[0].first);
+  blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(next));
 }
 
 std::int64_t SmallSpace::find(std::int32_t, const Tenant& b, Fit fit) {
   GapSearch search(b, fit, chunks_);
-  for (const Entry& e : by_offset_) {
-    if (e.birth > b.death || e.death < b.birth) continue;
-    const bool meets =
-        e.with_holes ? alive_together(b, *e.with_holes) : b.holes.empty() || alive_together(b, {0, 1, e.birth, e.death});
-    if (meets && !search.pass(e.offset, e.end)) break;
-  }
+  for (const std::unique_ptr<Block>& block : blocks_)
+    for (std::uint64_t left = block->meeting(b); left != 0; left &= left - 1) {
+      const auto k = static_cast<std::size_t>(std::countr_zero(left));
+      const Bytes& taken = block->taken[k];
+      const bool meets = taken.with_holes ? alive_together(b, *taken.with_holes)
+                                          : b.holes.empty() || alive_together(b, {0, 1, block->birth[k], block->death[k]});
+      if (meets && !search.pass(taken.first, taken.end)) return search.offset();
+    }
   return search.offset();
 }
 

@@ -9,10 +9,15 @@
 
 #include <tapedeck/capture/planner/place/greedy_attempt.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace tapedeck {
+
+// Every buffer's alignment is a multiple of this, so a gap shorter than this is of no use. 1 with several arenas.
+std::int64_t granule_of(const PlaceProblem& p, const Chunks& chunks);
 
 // The placed buffers of one attempt. insert() adds a buffer at an offset; find() returns the lowest (first fit) or the tightest
 // (best fit) free offset for a buffer. Not thread safe.
@@ -45,7 +50,7 @@ class Space {
   std::int64_t best_of_all(const Tenant& b);
 
   Chunks chunks_;
-  std::int64_t granule_ = 0;  // every buffer's alignment is a multiple of this, so a gap shorter than this is of no use
+  std::int64_t granule_ = 1;
   std::int32_t leaves_ = 1;
   std::vector<Taken> covering_, any_;  // by node
   std::vector<Cursor> ways_;
@@ -53,24 +58,38 @@ class Space {
   std::int64_t look_ups_ = 0;
 };
 
-// As Space, for few buffers: a list of all buffers in order of offset. The buffers must outlive it.
+// As Space, for fewer buffers: a list of all buffers in order of offset, in blocks. The buffers must outlive it.
 class SmallSpace {
  public:
-  explicit SmallSpace(const Chunks& chunks = {}) : chunks_(chunks) {}
+  // A buffer takes all bytes up to the next multiple of `granule`, as in Space.
+  explicit SmallSpace(const Chunks& chunks = {}, std::int64_t granule = 1) : chunks_(chunks), granule_(granule) {}
 
   void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
   std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
   std::int64_t look_ups() const { return 0; }  // not counted, because the buffers are few
 
  private:
-  struct Entry {
-    std::int64_t offset, end;
-    std::int32_t birth, death;
+  struct Bytes {
+    std::int64_t first, end;
     const Tenant* with_holes;  // null if the buffer has no holes
+  };
+  struct Block {
+    static constexpr std::size_t kMost = 64;
+    std::size_t count = 0;
+    // Lives lie close together, because most do not meet the life of the buffer that is placed. Unused ones meet none.
+    std::int32_t birth[kMost], death[kMost];
+    Bytes taken[kMost];
+
+    Block();
+    void insert(const Tenant& b, const Bytes& bytes);
+    void move_half_to(Block* next);
+    std::uint64_t meeting(const Tenant& b) const;
   };
 
   const Chunks chunks_;
-  std::vector<Entry> by_offset_;
+  const std::int64_t granule_;
+  std::vector<std::int64_t> lowest_;            // by block: its first offset
+  std::vector<std::unique_ptr<Block>> blocks_;  // by offset
 };
 
 }  // namespace tapedeck

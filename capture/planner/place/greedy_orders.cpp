@@ -81,9 +81,10 @@ namespace {
 
 constexpr std::size_t kFew = 1500;  // at most so many buffers are placed fastest with SmallSpace
 // SmallSpace is also fastest for instances with at most so many pairs of a buffer and an interval of another buffer.
-constexpr std::size_t kFewMeetings = kFew * kFew;
-constexpr std::size_t kVeryFew = 64;               // so are instances of at most so many buffers, whatever their lives
-constexpr std::size_t kWorthThreads = 5000;        // from so many buffers on, attempts run on threads and watch the clock
+constexpr std::size_t kFewMeetings = 8000 * 8000;
+constexpr std::size_t kVeryFewMeetings = kFew * kFew;  // beyond so many, buffers take bytes up to their alignment, as in Space
+constexpr std::size_t kVeryFew = 64;                   // so are instances of at most so many buffers, whatever their lives
+constexpr std::size_t kWorthThreads = 5000;            // from so many buffers on, attempts run on threads and watch the clock
 constexpr std::int64_t kMostLookUps = 45'000'000;  // all attempts together take so many look-ups; no new attempt begins beyond
 // Beyond so many buffers, only first fit is tried, and only until an attempt is close to the bound.
 constexpr std::size_t kMany = 20000;
@@ -94,7 +95,9 @@ class GreedyAttempts {
   GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
                  const GreedyOptions& options)
       : p_(p), chunks_(chunks), given_(given), enough_(p.bound + options.slack), first_fit_only_(options.first_fit_only) {
-    is_few_ = p.buffers.size() <= kVeryFew || p.stretches() * p.buffers.size() <= kFewMeetings;
+    const std::size_t meetings = p.buffers.size() <= kVeryFew ? 0 : p.stretches() * p.buffers.size();
+    is_few_ = meetings <= kFewMeetings;
+    if (meetings > kVeryFewMeetings) granule_ = granule_of(p, chunks);
   }
 
   int count() const { return kOrders * fits(); }
@@ -108,7 +111,7 @@ class GreedyAttempts {
     const PlaceOrder order = kMakers[number / fits()](p_);
     const Fit fit = number % fits() == 0 ? Fit::first : Fit::best;
     if (is_few_) {
-      SmallSpace few(chunks_);
+      SmallSpace few(chunks_, granule_);
       return attempt(p_, order, fit, limit, few, given_);
     }
     if (*space)
@@ -128,6 +131,7 @@ class GreedyAttempts {
   const std::int64_t enough_;
   const bool first_fit_only_;
   bool is_few_ = false;
+  std::int64_t granule_ = 1;
 };
 
 }  // namespace

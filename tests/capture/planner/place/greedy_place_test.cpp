@@ -64,24 +64,23 @@ TEST(PlaceGreedy, FixedBuffersStayAndOthersMakeWay) {
   EXPECT_EQ(placed.end, 210);
 }
 
-// The tree of occupied bytes must give the same offsets as a walk over all buffers.
+// The tree of occupied bytes must give the same offsets as a walk over all buffers. Several hundred buffers fill several blocks
+// of the walk.
 TEST(PlaceGreedy, TreeAndWalkFindTheSameOffsets) {
   for (unsigned seed = 0; seed < 200; ++seed) {
-    const std::vector<Tenant> buffers = random_tenants(seed, {120, 70, true, {8}});
+    const std::vector<Tenant> buffers = random_tenants(seed, {seed % 10 == 0 ? 600 : 120, 70, true, {8}});
     const PlaceProblem p = make_problem(buffers);
     for (Fit fit : {Fit::first, Fit::best}) {
       Space tree(p);
-      SmallSpace walk;
-      std::vector<Tenant> round = p.buffers;  // sizes rounded up, because tree and walk must count the same slack
-      for (Tenant& b : round) b.bytes = align_up(b.bytes, 8);
-      for (std::size_t i = 0; i < round.size(); ++i) {
+      SmallSpace walk({}, granule_of(p, {}));
+      for (std::size_t i = 0; i < p.buffers.size(); ++i) {
         const auto n = static_cast<std::int32_t>(i);
-        const std::int64_t offset = walk.find(n, round[i], fit);
-        ASSERT_EQ(tree.find(n, round[i], fit), offset) << "seed " << seed << ", buffer " << i;
-        ASSERT_TRUE(tree.is_free(round[i], offset));
-        tree.insert(n, round[i], offset);
-        walk.insert(n, round[i], offset);
-        ASSERT_FALSE(tree.is_free(round[i], offset));
+        const std::int64_t offset = walk.find(n, p.buffers[i], fit);
+        ASSERT_EQ(tree.find(n, p.buffers[i], fit), offset) << "seed " << seed << ", buffer " << i;
+        ASSERT_TRUE(tree.is_free(p.buffers[i], offset));
+        tree.insert(n, p.buffers[i], offset);
+        walk.insert(n, p.buffers[i], offset);
+        ASSERT_FALSE(tree.is_free(p.buffers[i], offset));
       }
     }
   }
@@ -428,6 +427,32 @@ TEST(Climb, SizesNearTheLimitClimbLikeSmallOnes) {
     EXPECT_EQ(ends[0], ends[1]) << "seed " << seed;
   }
   EXPECT_EQ(better, 20);
+}
+
+// Buffers that live alone at later steps change no answer, but with so many of them the search sorts the edges of neighbours
+// instead of keeping the edges of all buffers in order.
+TEST(Climb, SortedEdgesGiveTheSameAsKeptEdges) {
+  int better = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::vector<Tenant> buffers = random_tenants(seed, {300, 60, seed % 2 == 1, {1, 8, 12}});
+    std::vector<std::vector<std::int64_t>> offsets;
+    for (int lonely : {0, 20'000}) {
+      const std::size_t among = make_problem(buffers).buffers.size();
+      for (int k = 0; k < lonely; ++k) buffers.push_back({8, 1, 100 + k, 100 + k});
+      const PlaceProblem p = make_problem(buffers);
+      Attempt best;
+      for (std::size_t i = 0; i < p.buffers.size(); ++i) {
+        best.offsets.push_back(i < among ? align_up(best.end, 24) : 0);
+        best.end = std::max(best.end, best.offsets.back() + p.buffers[i].bytes);
+      }
+      const std::int64_t before = best.end;
+      climb(p, 100'000, seed, &best);
+      better += best.end < before;
+      offsets.emplace_back(best.offsets.begin(), best.offsets.begin() + static_cast<std::ptrdiff_t>(among));
+    }
+    EXPECT_EQ(offsets[0], offsets[1]) << "seed " << seed;
+  }
+  EXPECT_GT(better, 30);
 }
 
 TEST(Climb, SlicesOfWorkGiveTheSameAsOneCall) {
