@@ -18,7 +18,7 @@
 namespace tapedeck::replay {
 
 // The bytes of an executor that runs on a device. Its inputs, state and results have copies on the host, which are those of
-// Buffers; the arena has none.
+// Buffers; the arena has none, and neither has state that is bound to a tensor of the device.
 class DeviceCopies {
  public:
   virtual void fetch(BufferId b) = 0;  // brings the copy up to date. REQUIRES: not a chunk of the arena
