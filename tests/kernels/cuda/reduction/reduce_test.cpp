@@ -84,11 +84,11 @@ TEST(CudaReduce, SumsByPacks) {
   }
 }
 
-// The order of additions depends on the shape alone where elements are read one at a time: a transposed copy and a broken-up
-// axis give the same bits.
+// The order of additions depends on the shape alone where elements are read one at a time and sequences are not cut: a
+// transposed copy and a broken-up axis give the same bits.
 TEST(CudaReduce, HasTheSameBitsForEveryLayoutWithoutPacks) {
   Random random(kReduceSeed);
-  for (const Sizes& sizes : {Sizes{41, 333}, Sizes{50, 9, 301}, Sizes{33, 21}}) {
+  for (const Sizes& sizes : {Sizes{41, 125}, Sizes{50, 9, 101}, Sizes{33, 21}}) {
     const Array x = random_numbers(random, DType::f32, sizes);
     const Ints axes = {x.view.rank - 1};
     const ReduceAttrs attrs{axes, false};
