@@ -97,12 +97,19 @@ void Session::close() {
 // without a name cannot be found again, because numbers change with the plan.
 void Session::find_again(const PlanModel& before, const Selection& old) {
   const ValueEntry& was = before.values().entry(old.value);
-  if (before.graph().values[was.copies.front()].name.empty()) return;
-  for (const ValueEntry& e : model_->values().log()) {
-    if (e.name != was.name) continue;
-    const auto run = std::find(was.copies.begin(), was.copies.end(), old.value) - was.copies.begin();
-    return select(e.copies[std::min<std::size_t>(static_cast<std::size_t>(run), e.copies.size() - 1)], kNone);
-  }
+  const Name name = before.graph().values[was.copies.front()].name;
+  if (name.empty()) return;
+  const auto run = std::find(was.copies.begin(), was.copies.end(), old.value) - was.copies.begin();
+  const auto select_in = [&](const ValueEntry& e) {
+    if (e.name != was.name) return false;
+    select(e.copies[std::min<std::size_t>(static_cast<std::size_t>(run), e.copies.size() - 1)], kNone);
+    return true;
+  };
+  // Most values are the first results of nodes, which are found without a look at all values.
+  const NodeId maker = model_->nodes_by_value().first_maker(name);
+  if (maker != kNone && select_in(model_->values().entry(model_->graph().nodes[maker].first_output))) return;
+  for (const ValueEntry& e : model_->values().log())
+    if (select_in(e)) return;
 }
 
 // The range of the same first and last node in the new plan.

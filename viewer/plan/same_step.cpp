@@ -1,21 +1,31 @@
 #include <tapedeck/viewer/plan/same_step.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace tapedeck::viewer {
 
 NodesByValue::NodesByValue(const Graph& graph) {
-  for (NodeId n = graph.node_count() - 1; n >= 0; --n) {
+  nodes_.reserve(graph.nodes.size());
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[n];
     if (node.n_outputs == 0) continue;
     const Name name = graph.values[node.first_output].name;
-    if (!name.empty()) nodes_[name.id()] = n;
+    if (!name.empty()) nodes_.emplace_back(name.id(), n);
   }
+  // Of equal names the first node comes first.
+  const std::less<const void*> before;
+  std::sort(nodes_.begin(), nodes_.end(), [&](const Named& a, const Named& b) {
+    return a.first != b.first ? before(a.first, b.first) : a.second < b.second;
+  });
 }
 
 NodeId NodesByValue::first_maker(Name name) const {
-  const auto found = nodes_.find(name.id());
-  return name.empty() || found == nodes_.end() ? kNone : found->second;
+  if (name.empty()) return kNone;
+  const auto found = std::lower_bound(nodes_.begin(), nodes_.end(), name.id(), [](const Named& named, const void* id) {
+    return std::less<const void*>()(named.first, id);
+  });
+  return found == nodes_.end() || found->first != name.id() ? kNone : found->second;
 }
 
 std::vector<std::int64_t> live_bytes_along(const PlanModel& other, const PlanModel& shown) {

@@ -4,7 +4,7 @@
 #include <tapedeck/viewer/plan/plan_model.h>
 
 #include <cstdint>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::viewer {
@@ -16,7 +16,8 @@ class NodesByValue {
   NodeId first_maker(Name name) const;  // kNone for a name that no node makes
 
  private:
-  std::unordered_map<const void*, NodeId> nodes_;
+  using Named = std::pair<const void*, NodeId>;
+  std::vector<Named> nodes_;  // sorted: a third of the memory of a map
 };
 
 // The live bytes of `other` in its own order of nodes, drawn out or drawn together to as many nodes as `shown` has.
