@@ -86,6 +86,12 @@ PlacedCandidate CandidateLayouts::known_or_search(const Candidate& candidate) {
   return recent_.back();
 }
 
+std::int64_t CandidateLayouts::placed_peak(const Candidate& candidate) {
+  const auto known = placed_peaks_.find(candidate.number);
+  if (known != placed_peaks_.end()) return known->second;
+  return placed_peaks_[candidate.number] = known_or_search(candidate).peak;
+}
+
 void CandidateLayouts::keep_addresses(const Candidate& candidate, std::int64_t budget, PlacedCandidate* placed) const {
   if (!options_.near || options_.chunk_bytes > 0) return;
   Placing how = effort_.greedy(size_of(*candidate.order));

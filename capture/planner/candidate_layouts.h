@@ -40,6 +40,9 @@ class CandidateLayouts {
   // From now on, no search makes a peak lower than this floor, which is one number whatever the budget.
   void hold_floor(std::int64_t floor) { floor_ = floor; }
 
+  // The peak of the layout that place() searches. It changes neither peak() nor a layout.
+  std::int64_t placed_peak(const Candidate& candidate);
+
   // The layout of the candidate that a budget takes: after a search, and with the addresses of PlanOptions::near where they
   // cost little. It changes no peak, so that no later answer depends on the budgets that were asked for before.
   // `budget`: -1 for none.
@@ -58,9 +61,10 @@ class CandidateLayouts {
   const Watch& watch_;
   PlanEffort effort_;
   std::optional<PlacedCandidate> lowest_;  // the greedy layout with the lowest peak, which is often the one that is taken
-  std::map<std::size_t, PlacedCandidate> tried_;  // by number of the candidate: the layouts after a part of a search
-  std::map<std::size_t, PlacedCandidate> kept_;   // the searched layouts, by number of the candidate
-  std::deque<PlacedCandidate> recent_;            // of the last candidates that budgets took
+  std::map<std::size_t, PlacedCandidate> tried_;      // by number of the candidate: the layouts after a part of a search
+  std::map<std::size_t, PlacedCandidate> kept_;       // the searched layouts, by number of the candidate
+  std::deque<PlacedCandidate> recent_;                // of the last candidates that budgets took
+  std::map<std::size_t, std::int64_t> placed_peaks_;  // by number of the candidate
   std::int64_t floor_ = -1;
 };
 

@@ -7,6 +7,7 @@
 
 #include <tapedeck/capture/plan/placement_reasons.h>
 #include <tapedeck/capture/planner/candidate_ladder.h>
+#include <tapedeck/capture/planner/close_candidates.h>
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/schedules/decisions.h>
 
@@ -24,6 +25,7 @@ constexpr std::size_t kMostSearched = 4, kMostSearchedOfLarge = 1;
 constexpr std::size_t kLarge = 1000;  // nodes; beyond, a search may take a second
 constexpr std::int64_t kNear = 256;   // a peak above another by at most this part of it can come down to it
 constexpr std::size_t kMostCompared = 4;
+constexpr std::int64_t kSteps = 16;     // of live bytes, at which the layouts of the cheapest candidates are searched
 constexpr std::int64_t kAnyBudget = 0;  // for questions that have the same answer for every budget
 
 template <class Key>
@@ -124,6 +126,30 @@ Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const All
   return best;
 }
 
+// The cheapest candidate that keeps at most so many bytes alive; of equal ones the first.
+Candidate* cheapest_within(std::int64_t live_bytes, const Allowed& allowed, Planning* p) {
+  Candidate* cheapest = nullptr;
+  for (Candidate& c : p->candidates)
+    if (c.live_peak <= live_bytes && allowed(c) && (!cheapest || c.cost < cheapest->cost)) cheapest = &c;
+  return cheapest;
+}
+
+// First offsets may lie far above the bytes that are alive, and leave a budget to a candidate that is much dearer. So at even
+// steps of live bytes the layout of the cheapest candidate is searched, from the budget down, until such a candidate fits, or
+// costs no less than `best`. The steps are the same for all budgets: so a larger budget still never costs more.
+const Candidate* cheapest_after_search(std::int64_t budget, const Limits& limits, const Allowed& allowed, const Candidate* best,
+                                       Planning* p) {
+  for (std::int64_t step = kSteps - 1; step > 0; --step) {
+    const std::int64_t live_bytes = limits.floor + (limits.keep_all_peak - limits.floor) / kSteps * step;
+    if (live_bytes > budget) continue;
+    const Candidate* cheapest = cheapest_within(live_bytes, allowed, p);
+    if (!cheapest || (best && cheapest->cost >= best->cost)) return best;
+    const std::int64_t peak = p->layouts.placed_peak(*cheapest);
+    if (peak <= budget && (peak >= limits.floor || cheapest->counts_for_floor())) return cheapest;
+  }
+  return best;
+}
+
 Candidate* find_cheapest(std::int64_t budget, std::int64_t floor, const Allowed& allowed, Planning* p) {
   if (places_few_candidates(*p))
     if (const std::vector<Candidate*> ladder = ladder_to_floor(floor, allowed, p); !ladder.empty())
@@ -165,9 +191,17 @@ Candidate& lowest_of(Strategy strategy, std::int64_t floor, std::int64_t budget,
   return least_peak([&](const Candidate& c) { return is_allowed(c, strategy, budget, *p) && may_be_least(c); }, p);
 }
 
+// Whether plans look for a cheaper candidate that fits after a search. In small graphs candidates are closed instead, and in
+// large ones a search takes too long.
+bool searches_cheaper(Strategy strategy, const Planning& p) {
+  return strategy == Strategy::automatic && p.look_for == LookFor::budgets && p.effort.looks_for_floor() &&
+         !closes_candidates(p) && !places_few_candidates(p);
+}
+
 const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
   const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget, *p); };
   const Candidate* fits = budget < 0 ? nullptr : find_cheapest(budget, limits.floor, allowed, p);
+  if (budget >= limits.floor && searches_cheaper(strategy, *p)) fits = cheapest_after_search(budget, limits, allowed, fits, p);
   return fits ? fits : &lowest_of(strategy, limits.floor, budget, p);
 }
 

@@ -139,8 +139,12 @@ class Closing {
 
 }  // namespace
 
+bool closes_candidates(const Planning& p) {
+  return p.look_for == LookFor::budgets && p.recorded().graph.nodes.size() <= kMostClosedNodes;
+}
+
 void close_candidates(const Limits& limits, Planning* p) {
-  if (p->look_for == LookFor::budgets && p->recorded().graph.nodes.size() <= kMostClosedNodes) Closing(limits, p).close();
+  if (closes_candidates(*p)) Closing(limits, p).close();
 }
 
 }  // namespace tapedeck

@@ -20,4 +20,7 @@ namespace tapedeck {
 // were moved among the nodes: without a run, it is tried where its order has the clones.
 void close_candidates(const Limits& limits, Planning* planning);
 
+// Whether the stage does anything in this graph.
+bool closes_candidates(const Planning& planning);
+
 }  // namespace tapedeck
