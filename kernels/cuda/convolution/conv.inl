@@ -18,6 +18,7 @@
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cuda/elements.h>
+#include <tapedeck/kernels/cuda/convolution/map_matrix.inl>
 #ifdef __CUDACC__
 #include <tapedeck/kernels/cuda/convolution/dnn_conv.h>
 #include <tapedeck/kernels/cuda/runtime.h>
@@ -519,18 +520,31 @@ inline std::int64_t workspace_of_dnn(const KernelCall& call, const ConvCall& c) 
   DnnConvolution problem;
   return for_dnn(call, c, problem) ? dnn_convolutions().workspace(problem) : -1;
 }
+
+inline bool libraries_are_wanted() { return cuda_status().available && dnn_is_wanted(); }
 #else
 inline bool convolve_by_dnn(const KernelCall&, const ConvCall&) { return false; }
 inline std::int64_t workspace_of_dnn(const KernelCall&, const ConvCall&) { return -1; }
+inline bool libraries_are_wanted() { return true; }
 #endif
 
-inline void convolve(const KernelCall& call, const ConvCall& c) {
-  if (call.outputs[0].numel() > 0 && !convolve_by_dnn(call, c)) convolve_by_own_kernels(call, c);
+inline MapCall map_call(const KernelCall& call, const ConvCall& c) {
+  return {c.pass,    &c.shape, {cpu::image_stride(*c.x), cpu::image_stride(*c.y)}, call.outputs[0].dtype, c.x->data,
+          c.w->data, c.y->data};
 }
 
-// The workspace is that of cuDNN's plan, if there is one. Our own kernels can do with less than they want.
+inline void convolve(const KernelCall& call, const ConvCall& c) {
+  if (call.outputs[0].numel() == 0) return;
+  if (libraries_are_wanted() && convolve_by_map_matrix(call, map_call(call, c))) return;
+  if (!convolve_by_dnn(call, c)) convolve_by_own_kernels(call, c);
+}
+
+// The workspace is that of the matrix of a small map, or that of cuDNN's plan, if there is one. Our own kernels can do with
+// less than they want.
 inline std::int64_t convolution_workspace(const KernelCall& call, const ConvCall& c) {
   if (call.outputs[0].numel() == 0) return 0;
+  if (const std::int64_t of_map = libraries_are_wanted() ? map_matrix_workspace(map_call(call, c)) : -1; of_map >= 0)
+    return of_map;
   const std::int64_t own = own_workspace(call, c), of_dnn = workspace_of_dnn(call, c);
   return of_dnn < 0 ? own : of_dnn;
 }

@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 namespace tapedeck::kernels::cpu {
 void conv3d(const KernelCall&);
@@ -46,6 +48,8 @@ const std::vector<ConvCase>& cases() {
       {"volume with groups", {1, 4, 5, 4, 6}, {2, 2, 2, 3, 2}, {{2, 1, 2}, {0, 1, 1, 1, 1, 0}, {2, 1, 1}, 2}},
       {"no images", {0, 3, 4, 4}, {2, 3, 1, 1}, {{1}, {0}, {1}, 1}},
       {"no in channels", {2, 0, 4, 4}, {2, 0, 3, 3}, {{1}, {0}, {1}, 1}},
+      {"small map", {16, 3, 2, 2}, {4, 3, 3, 3}, {{1}, {1}, {1}, 1}},
+      {"small map with a stride", {16, 3, 1, 2}, {4, 3, 3, 3}, {{2}, {1}, {1}, 1}},
       {"only padding", {2, 2, 0, 3}, {3, 2, 2, 2}, {{1}, {1}, {1}, 1}},
   };
   return all;
@@ -198,6 +202,77 @@ TEST(CudaConvolution, GivesTheSameBitsAgain) {
   const Array expected = make_array(DType::f64, {4, 3, 3, 3});
   run(&cpu::conv2d_weight_grad, {converted(dy, DType::f64), converted(x, DType::f64)}, {expected}, &attrs);
   for (std::int64_t i = 0; i < first.numel(); ++i) EXPECT_NEAR(first.get(i), expected.get(i), 1e-4) << i;
+}
+
+// ---- the matrix of a map ----
+
+// The product that cuBLASLt is asked for, f32 and without a batch.
+void multiply_plainly(const kernels::Product& p) {
+  const auto *a = static_cast<const float*>(p.a.data), *b = static_cast<const float*>(p.b.data);
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      float sum = 0;
+      for (std::int64_t k = 0; k < p.k; ++k)
+        sum += a[i * p.a.row_stride + k * p.a.col_stride] * b[k * p.b.row_stride + j * p.b.col_stride];
+      static_cast<float*>(p.out)[i * p.n + j] = sum;
+    }
+}
+
+// Computes a pass as the device does with cuBLASLt. x, w and y are those of the pass, and one of them is its result.
+void convolve_with_matrix(const emulated::convolution::MapCall& m) {
+  std::vector<float> matrix(static_cast<std::size_t>(m.shape->in_size() * m.shape->out_size()), std::nanf(""));
+  KernelFault fault;
+  KernelCall call;
+  call.fault = &fault;
+  const bool sums = m.pass == cpu::ConvPass::weight_grad;
+  if (!sums) emulated::convolution::write_map_matrix_of(call, m, matrix.data());
+  multiply_plainly(emulated::convolution::map_product(m, matrix.data()));
+  if (sums) emulated::convolution::sum_map_matrix_of(call, m, matrix.data());
+  EXPECT_EQ(fault.what.load(), nullptr);
+}
+
+TEST(CudaConvolution, TheMatrixOfAMapGivesEveryPass) {
+  int compared = 0;
+  for (const ConvCase& c : cases()) {
+    const cpu::ConvShape shape = cpu::conv_shape(static_cast<int>(c.x.size()) - 2, c.x.data(), c.w.data(), c.attrs);
+    if (shape.groups != 1 || shape.empty() || shape.in_size() * shape.out_size() > 200000) continue;
+    int number = 0;
+    for_passes(c, [&](const Pass& pass) {
+      const auto kind = static_cast<cpu::ConvPass>(number++);
+      const Array first = converted(pass.inputs[0], DType::f32), second = converted(pass.inputs[1], DType::f32);
+      const Array result = make_array(DType::f32, pass.result);
+      std::fill(result.storage->begin(), result.storage->end(), ~std::uint64_t{0});
+      emulated::convolution::MapCall m{
+          kind, &shape, cpu::packed_images(shape), DType::f32, first.view.data, second.view.data, result.view.data};
+      if (kind == cpu::ConvPass::input_grad) m.x = result.view.data, m.y = first.view.data;
+      if (kind == cpu::ConvPass::weight_grad) m.x = second.view.data, m.w = result.view.data, m.y = first.view.data;
+      convolve_with_matrix(m);
+      EXPECT_TRUE(same_bits(result, converted(by_cpu(pass), DType::f32))) << c.name << ", pass " << number;
+      ++compared;
+    });
+  }
+  EXPECT_GE(compared, 27);
+}
+
+TEST(CudaConvolution, TheMatrixIsForBatchesOfSmallMaps) {
+  const auto suits = [](cpu::ConvPass pass, DType dtype, std::int64_t batch, std::int64_t size, std::int64_t gap,
+                        std::int64_t groups = 1) {
+    const std::int64_t x[] = {batch, 8, size, size}, w[] = {8, 8 / groups, 3, 3};
+    const cpu::ConvShape s = cpu::conv_shape(2, x, w, ConvAttrs{{1}, {1}, {1}, groups});
+    const cpu::ConvStrides strides{s.in_size() + gap, s.out_size() + gap};
+    return emulated::convolution::suits_map_matrix({pass, &s, strides, dtype, nullptr, nullptr, nullptr});
+  };
+  using cpu::ConvPass;
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::input_grad, ConvPass::weight_grad}) {
+    EXPECT_TRUE(suits(pass, DType::f32, 32, 2, 0));
+    EXPECT_TRUE(suits(pass, DType::f32, 16, 1, 0));
+    EXPECT_FALSE(suits(pass, DType::f32, 15, 1, 0));
+    EXPECT_FALSE(suits(pass, DType::f32, 32, 3, 0));
+    EXPECT_FALSE(suits(pass, DType::f32, 32, 2, 0, 2));
+    EXPECT_FALSE(suits(pass, DType::f64, 32, 2, 0));
+    EXPECT_EQ(suits(pass, DType::f32, 32, 2, 4), pass == ConvPass::weight_grad) << "results are dense";
+    EXPECT_EQ(suits(pass, DType::bf16, 32, 2, 0), pass != ConvPass::weight_grad) << "halves are rounded once";
+  }
 }
 
 }  // namespace
