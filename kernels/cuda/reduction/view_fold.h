@@ -68,6 +68,8 @@ struct Split {
     }
   }
   Pieces pieces() const { return {kept.numel, reduced.numel, across()}; }
+  // Without packs, sequences of up to kShort elements are never cut, so that their bits depend on the shape alone.
+  Pieces pieces_without_packs() const { return {kept.numel, reduced.numel, across() && reduced.numel > Pieces::kShort}; }
   // Short sequences, and sequences that lie side by side, are folded across.
   bool across() const {
     if (reduced.numel <= kWarp && kept.numel >= kWarp) return true;
@@ -127,7 +129,7 @@ void fold_view(const KernelCall& call, const Ints& axes, const Op& op) {
       if (split.reduced.numel >= kSlots) return fold_along_by_packs(call, task, split.pieces(), call.workspace);
     }
   }
-  fold(call, task, split.pieces(), across, call.workspace);
+  fold(call, task, split.pieces_without_packs(), across, call.workspace);
 }
 
 // The workspace of fold_view for an accumulator of at most `accumulator` bytes.
