@@ -82,6 +82,45 @@ TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
   EXPECT_GT(recomputing, static_cast<int>(3 * kSearchSeeds));
 }
 
+// Layers of eight nodes with uneven sizes. Each node reads two of the layer before; three in ten read a value from anywhere,
+// too.
+Graph uneven_layers(unsigned seed, int layers) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto name = [](int value) { return value < 0 ? std::string("%x") : "%v" + std::to_string(value); };
+  std::string text = "graph layers(%x: f32[100]) {\n", last;
+  for (int i = 0; i < 8 * layers; ++i) {
+    const int layer = i - i % 8;
+    std::string reads = name(i - 8);
+    if (const int other = layer - 8 + below(8); layer > 0 && other != i - 8) reads += ", " + name(other);
+    if (const int any = below(std::max(layer - 8, 1)); layer > 16 && below(10) < 3) reads += ", " + name(any);
+    text += "  " + name(i) + ": f32[" + std::to_string(100 + below(4900)) + "] = opaque(" + reads +
+            ") {us=" + std::to_string(1 + below(60)) + ".0}\n";
+    if (i >= 8 * layers - 8) last += (last.empty() ? "" : ", ") + name(i);
+  }
+  return parse(text + "  return " + last + "\n}\n");
+}
+
+// In graphs whose candidates are not closed, layouts of cheaper candidates are searched for a budget. What was searched for one
+// budget must not show in the plans of others.
+TEST(PlanSearch, SearchesForOneBudgetDoNotShowInOthers) {
+  constexpr int kBudgets = 12;
+  for (unsigned seed = 0; seed < 2; ++seed) {
+    const Graph graph = uneven_layers(seed, 20);
+    PlanSearch search(graph, {.alignment = 1});
+    std::vector<Plan> plans;
+    for (int i = 0; i < kBudgets; ++i)
+      plans.push_back(search.plan(search.floor() + (search.keep_all_peak() - search.floor()) * i / kBudgets));
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      EXPECT_LE(plans[i].peak_bytes, plans[i].budget_bytes);
+      if (i > 0) {
+        EXPECT_LE(plans[i].cost_us, plans[i - 1].cost_us) << "seed " << seed << ", budget " << i;
+      }
+    }
+    expect_equal(plans[kBudgets / 2], plan_alone(graph, {.alignment = 1}, plans[kBudgets / 2].budget_bytes));
+  }
+}
+
 // A draft is made in a fraction of the time: its plans keep their budgets and all rules, a larger budget costs no more, and its
 // floor is at or above the floor.
 TEST(PlanSearch, ADraftHoldsItsBudgets) {
