@@ -46,7 +46,7 @@ enum class CaptureMode : std::uint8_t {
 
 struct CapturedStepOptions {
   PlanOptions plan = {};
-  // Where the tensors of a call are on a device, its replays run there and give results there, in no pool, whatever this says.
+  // If the tensors of a call are on a device, its replays run there and give results there, in no pool, whatever this says.
   ExecutorOptions executor = {};
   // Each list has one name for each input or result, or is empty: then the names are in0, in1, ... or out0, out1, ... capture()
   // throws UsageError for a name that stands twice, and a call throws it for another number of inputs or results.

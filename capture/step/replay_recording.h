@@ -27,7 +27,7 @@ class RecordingReplayer {
   ExecutorOptions executor_;
 };
 
-// Where a step was recorded on a device, its executors run there, use its tensors where they lie, and give results there. They
+// The executors of a step that was recorded on a device run there, use its tensors where they lie, and give results there. They
 // are in no pool.
 ExecutorOptions on_device_of(const Captured& captured, ExecutorOptions executor);
 // A plan of the graph for such an executor. On a device a budget holds for all memory there (device_plan.h), and elementwise

@@ -50,7 +50,7 @@ class EagerDevice {
   virtual void launch(const Op& op, Kernel kernel, KernelCall& call, Site site) = 0;
   // The order of ops and of work that somebody else gives to a stream of his own on the same device, as a replay does. Neither
   // function waits. A device whose ops have run when their calls return does nothing.
-  // What the stream is given from now on runs after all ops that any thread has called so far.
+  // Work that the stream is given from now on runs after all ops that any thread has called so far.
   virtual void order_after_ops(kernels::cuda::Stream stream);
   // All ops that any thread calls from now on run after what the stream has been given so far.
   virtual void order_ops_after(kernels::cuda::Stream stream);

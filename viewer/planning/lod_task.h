@@ -35,7 +35,7 @@ class LodTask {
   void finish();  // waits for what is wanted
   void stop() { task_.cancel(); }
   void forget();  // the plans, when their file is closed
-  // What is there, and of what it was made; empty at first.
+  // The levels that are there, and the plan that they were made of; empty at first.
   const LodFrame& frame() const { return frame_; }
   const LodRequest& made() const { return made_; }
   bool is_fresh() const { return made_ == wanted_; }

@@ -82,7 +82,7 @@ class Climber {
   Edges starts_, ends_;       // the starts and ends of the buffers in the way of one buffer
   std::vector<Edge> sorted_;  // scratch of sort_edges()
   std::vector<std::int32_t> buckets_;
-  // Where most buffers are alive together, the edges of all are kept in order, so that those in the way need no sorting.
+  // The edges of all buffers are kept in order if most buffers are alive together; then those in the way need no sorting.
   bool keeps_edges_ = false;
   AllEdges all_starts_, all_ends_;
   std::vector<std::uint64_t> near_at_;  // by buffer: the value of asked_ when it was last near the buffer that is put back

@@ -78,7 +78,7 @@ class GiveUp {
   bool may_keep_longer(ValueId root, const Schedule::Presence& at, Recipe* recipe) const;
   bool has_room(NodeId first, NodeId last, std::int64_t bytes) const;
 
-  // What is asked of a value again and again, side by side.
+  // The numbers of a value that are asked for again and again lie side by side.
   struct Root {
     std::int64_t bytes;
     NodeId maker, overwritten;
