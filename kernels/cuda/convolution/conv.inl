@@ -525,7 +525,7 @@ inline bool libraries_are_wanted() { return cuda_status().available && dnn_is_wa
 #else
 inline bool convolve_by_dnn(const KernelCall&, const ConvCall&) { return false; }
 inline std::int64_t workspace_of_dnn(const KernelCall&, const ConvCall&) { return -1; }
-inline bool libraries_are_wanted() { return true; }
+inline bool libraries_are_wanted() { return false; }
 #endif
 
 inline MapCall map_call(const KernelCall& call, const ConvCall& c) {
