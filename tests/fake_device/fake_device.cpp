@@ -1,8 +1,6 @@
 // Part of tool_on_fake_device: "cuda" is the fake device of the tests from before main() until after it, for replays and for
 // eager code.
 #include <tapedeck/capture/replay/device/open_device.h>
-#include <tapedeck/engine/eager/cuda_device.h>
-#include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/tests/capture/replay/device/fake_runtime.h>
 
 #include <unistd.h>
@@ -17,14 +15,6 @@ namespace {
 
 constexpr int kBrokenRules = 70;  // no exit code of the tool
 
-// Eager ops wait after each call, because the fake reads their attributes when its stream runs.
-std::unique_ptr<EagerDevice> waiting_device(std::shared_ptr<FakeRuntime> fake) {
-  Settings waits = settings();
-  waits.sync = true;
-  const ScopedSettings scope(waits);
-  return make_runtime_device("cuda", std::move(fake));
-}
-
 struct FakeDeviceOfTheProgram {
   ~FakeDeviceOfTheProgram() {
     eager_scope.reset();
@@ -36,7 +26,7 @@ struct FakeDeviceOfTheProgram {
 
   const std::shared_ptr<FakeRuntime> fake = std::make_shared<FakeRuntime>();
   const ScopedDevice scope{fake};
-  std::unique_ptr<EagerDevice> eager = waiting_device(fake);
+  std::unique_ptr<EagerDevice> eager = waiting_eager_device(fake);
   std::optional<ScopedEagerDevice> eager_scope{std::in_place, "cuda", *eager};
 };
 

@@ -63,7 +63,7 @@ class LiveTape {
   // The lowest and the highest bytes of the calls in [from, to); both -1 if there are none.
   LivePoint extremes(double from, double to) const;
   LivePoint peak() const { return peak_; }
-  // Of all bytes that the window shows of this program. It grows with the peak.
+  // The window shows all bytes of this program in this unit. It is chosen by the highest bytes so far.
   ByteUnit unit() const { return ByteUnit::of(std::max(peak_.highest, replay_peak_)); }
 
   std::int64_t live() const { return live_; }

@@ -187,18 +187,25 @@ DnnConfiguration read_configuration(const DnnApi& api, Descriptor& configuration
   return c;
 }
 
-std::vector<std::pair<int, std::int64_t>> read_knobs(const DnnApi& api, Descriptor& configuration) {
-  std::vector<Descriptor> choices;
+// The descriptors of one kind that an attribute lists, at most `most`.
+std::vector<Descriptor> listed(const DnnApi& api, Descriptor& from, DnnAttribute attribute, DnnDescriptorKind kind,
+                               std::int64_t most) {
+  std::vector<Descriptor> all;
   std::vector<DnnDescriptor> at;
-  for (std::int64_t i = 0; i < kMostKnobs; ++i) {
-    choices.emplace_back(api, dnn::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    at.push_back(choices.back().get());
+  for (std::int64_t i = 0; i < most; ++i) {
+    all.emplace_back(api, kind);
+    at.push_back(all.back().get());
   }
-  const std::int64_t n =
-      configuration.get(dnn::CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, dnn::CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostKnobs, at.data());
+  const std::int64_t n = from.get(attribute, dnn::CUDNN_TYPE_BACKEND_DESCRIPTOR, most, at.data());
+  all.erase(all.begin() + n, all.end());
+  return all;
+}
+
+std::vector<std::pair<int, std::int64_t>> read_knobs(const DnnApi& api, Descriptor& configuration) {
+  std::vector<Descriptor> choices =
+      listed(api, configuration, dnn::CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, dnn::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kMostKnobs);
   std::vector<std::pair<int, std::int64_t>> knobs;
-  for (std::int64_t i = 0; i < n; ++i) {
-    Descriptor& choice = choices[static_cast<std::size_t>(i)];
+  for (Descriptor& choice : choices) {
     std::pair<int, std::int64_t> knob{-1, -1};
     choice.get(dnn::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, dnn::CUDNN_TYPE_KNOB_TYPE, 1, &knob.first);
     choice.get(dnn::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, dnn::CUDNN_TYPE_INT64, 1, &knob.second);
@@ -212,17 +219,9 @@ std::vector<Descriptor> propose(const DnnApi& api, const Descriptor& graph, int 
   Descriptor heuristic(api, dnn::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(dnn::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristic.set(dnn::CUDNN_ATTR_ENGINEHEUR_MODE, dnn::CUDNN_TYPE_HEUR_MODE, mode);
-  std::vector<Descriptor> all;
-  if (!heuristic.finalize()) return all;
-  std::vector<DnnDescriptor> at;
-  for (std::int64_t i = 0; i < kMostConfigurations; ++i) {
-    all.emplace_back(api, dnn::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    at.push_back(all.back().get());
-  }
-  const std::int64_t n =
-      heuristic.get(dnn::CUDNN_ATTR_ENGINEHEUR_RESULTS, dnn::CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostConfigurations, at.data());
-  all.erase(all.begin() + n, all.end());
-  return all;
+  if (!heuristic.finalize()) return {};
+  return listed(api, heuristic, dnn::CUDNN_ATTR_ENGINEHEUR_RESULTS, dnn::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                kMostConfigurations);
 }
 
 std::vector<std::int64_t> key_of(const DnnConvolution& p) {

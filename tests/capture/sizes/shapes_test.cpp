@@ -17,6 +17,7 @@
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 
+#include <tapedeck/tests/capture/step/small_classifier.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -208,13 +209,7 @@ struct SizedNet : Module {
 struct Trainer {
   SizedNet net;
   AdamW optimizer{net.parameters(), {.lr = 0.01}};
-  std::vector<Tensor> step(const std::vector<Tensor>& in) {
-    const Tensor loss = cross_entropy(net(in[0]), in[1]);
-    backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
-    return {loss};
-  }
+  std::vector<Tensor> step(const std::vector<Tensor>& in) { return testing::train_classifier(net, optimizer, in); }
   Graph record(std::int64_t n) {
     Capture capture("step");
     const Tensor x = capture.input("x", sample({n, 6}, static_cast<int>(n))), y = capture.input("y", labels(n, 4));

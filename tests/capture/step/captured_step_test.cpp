@@ -6,6 +6,7 @@
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 
+#include <tapedeck/tests/capture/step/small_classifier.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
@@ -14,36 +15,15 @@ namespace tapedeck {
 namespace {
 
 using testing::message_of;
-
-struct Net : Module {
-  Linear fc1{*this, "fc1", 6, 16}, fc2{*this, "fc2", 16, 4};
-  Dropout drop{*this, "drop", 0.5};
-  Tensor operator()(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
-};
-
-Tensor sample_x(int step, std::int64_t batch = 8) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < batch * 6; ++i) values.push_back(static_cast<float>((i * 37 + step * 11) % 17) / 8 - 1);
-  return from_vector(values, {batch, 6});
-}
-
-Tensor sample_y(int step, std::int64_t batch = 8) {
-  std::vector<std::int32_t> values;
-  for (std::int64_t i = 0; i < batch; ++i) values.push_back(static_cast<std::int32_t>((i + step) % 4));
-  return from_vector(values, {batch});
-}
+using testing::sample_x;
+using testing::sample_y;
+using Net = testing::SmallClassifier;
 
 // A model with its optimizer and an eager training step.
 struct Trainer {
   Net net;
   AdamW optimizer{net.parameters(), {.lr = 0.01}};
-  std::vector<Tensor> step(const std::vector<Tensor>& in) {
-    const Tensor loss = cross_entropy(net(in[0]), in[1]);
-    backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
-    return {loss};
-  }
+  std::vector<Tensor> step(const std::vector<Tensor>& in) { return testing::train_classifier(net, optimizer, in); }
   CapturedStep captured(CapturedStepOptions options = {}) {
     return capture([this](const std::vector<Tensor>& in) { return step(in); }, std::move(options));
   }

@@ -12,70 +12,34 @@
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/device.h>
 #include <tapedeck/tests/capture/replay/device/fake_runtime.h>
+#include <tapedeck/tests/capture/step/small_classifier.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <gtest/gtest.h>
 
-#include <optional>
-
 namespace tapedeck {
 namespace {
 
-// Eager ops wait after each call, because the fake reads their attributes when its stream runs; replays do not.
-Settings eager_waits() {
-  Settings s = settings();
-  s.sync = true;
-  return s;
-}
-
 class DeviceStepTest : public ::testing::Test {
  protected:
-  DeviceStepTest() {
-    const ScopedSettings waits(eager_waits());
-    device_ = make_runtime_device("cuda", fake_);
-    eager_.emplace("cuda", *device_);
-  }
   void TearDown() override {
     device_->synchronize();
     for (const std::string& problem : fake_->problems()) ADD_FAILURE() << problem;
   }
   std::shared_ptr<test::FakeRuntime> fake_ = std::make_shared<test::FakeRuntime>();
   ScopedDevice replays_{fake_};
-  std::unique_ptr<EagerDevice> device_;
-  std::optional<ScopedEagerDevice> eager_;
+  std::unique_ptr<EagerDevice> device_ = test::waiting_eager_device(fake_);
+  ScopedEagerDevice eager_{"cuda", *device_};
 };
-
-struct StepNet : Module {
-  Linear fc1{*this, "fc1", 6, 16}, fc2{*this, "fc2", 16, 4};
-  Dropout drop{*this, "drop", 0.5};
-  Tensor operator()(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
-};
-
-Tensor floats_of(int step, std::int64_t rows = 8) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < rows * 6; ++i) values.push_back(static_cast<float>((i * 37 + step * 11) % 17) / 8 - 1);
-  return from_vector(values, {rows, 6});
-}
-Tensor labels_of(int step, std::int64_t rows = 8) {
-  std::vector<std::int32_t> values;
-  for (std::int64_t i = 0; i < rows; ++i) values.push_back(static_cast<std::int32_t>((i + step) % 4));
-  return from_vector(values, {rows});
-}
 
 struct DeviceTrainer {
   explicit DeviceTrainer(const std::string& device)
       : device(device), optimizer((net.to(device), net.parameters()), {.lr = 0.01}) {}
-  std::vector<Tensor> step(const std::vector<Tensor>& in) {
-    const Tensor loss = cross_entropy(net(in[0]), in[1]);
-    backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
-    return {loss};
-  }
+  std::vector<Tensor> step(const std::vector<Tensor>& in) { return testing::train_classifier(net, optimizer, in); }
   Tensor there(const Tensor& t) const { return to_device(t, device); }
 
   const std::string device;
-  StepNet net;
+  testing::SmallClassifier net;
   AdamW optimizer;
 };
 
@@ -94,7 +58,7 @@ DeviceTrace train_on(const std::string& device, bool captured, const std::functi
   for (int i = 0; i < 10; ++i) {
     if (between) between(trainer, i);
     next_step();
-    const std::vector<Tensor> in = {trainer.there(floats_of(i)), trainer.there(labels_of(i))};
+    const std::vector<Tensor> in = {trainer.there(testing::sample_x(i)), trainer.there(testing::sample_y(i))};
     const Tensor loss = captured ? step(in)[0] : trainer.step(in)[0];
     EXPECT_EQ(device_name(loss), device) << i;
     trace.losses.push_back(to_device(loss.detach(), "cpu"));
@@ -131,7 +95,7 @@ TEST_F(DeviceStepTest, SeesWhatEagerCodeWritesBetween) {
 TEST_F(DeviceStepTest, StateLiesInTheTensorsOfTheUserOnly) {
   DeviceTrainer trainer("cuda");
   CapturedStep step = capture([&](const std::vector<Tensor>& in) { return trainer.step(in); });
-  const std::vector<Tensor> in = {trainer.there(floats_of(0)), trainer.there(labels_of(0))};
+  const std::vector<Tensor> in = {trainer.there(testing::sample_x(0)), trainer.there(testing::sample_y(0))};
   for (int i = 0; i < 3; ++i) {
     next_step();
     step(in);
@@ -167,13 +131,13 @@ TEST_F(DeviceStepTest, ResultsAreNewTensors) {
 // The step is a forward pass; eager code takes its gradient.
 std::vector<Tensor> gradients_on(const std::string& device, bool captured) {
   manual_seed(5);
-  StepNet net;
+  testing::SmallClassifier net;
   net.to(device);
   CapturedStep step =
       capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net.fc2(relu(net.fc1(in[0])))}; });
   std::vector<Tensor> gradients;
   for (int i = 0; i < 4; ++i) {
-    const std::vector<Tensor> in = {to_device(floats_of(i), device)};
+    const std::vector<Tensor> in = {to_device(testing::sample_x(i), device)};
     const Tensor y = captured ? step(in)[0] : net.fc2(relu(net.fc1(in[0])));
     backward(mean(square(y)));
     for (Tensor p : net.parameters()) {
@@ -210,9 +174,9 @@ TEST_F(DeviceStepTest, LeavesGradientsOnTheDevice) {
 
 TEST_F(DeviceStepTest, ANetThatMovesIsRecordedAnew) {
   manual_seed(3);
-  StepNet net;
+  testing::SmallClassifier net;
   CapturedStep step = capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net.fc1(in[0])}; });
-  const Tensor x = floats_of(1);
+  const Tensor x = testing::sample_x(1);
   const Tensor expected = net.fc1(x).detach();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(bit_equal(step({x})[0].detach(), expected));
   net.to("cuda");

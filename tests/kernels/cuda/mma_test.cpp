@@ -65,20 +65,11 @@ TAPEDECK_KERNEL void multiply_word_by_word(const TileProduct p) {
   }
 }
 
-template <class Half>
+// The right operand is read as it lies, or turned.
+template <class Half, bool kTurned>
 TAPEDECK_KERNEL void multiply_loaded(const TileProduct p) {
-  const RightTiles right = right_tiles(p.right + quarters_down(kTestPitch));
-  SumTile first{}, second{};
-  const LeftTile left = left_tile(p.left + quarters_down(kTestPitch));
-  add_product<Half>(first, left, right.first);
-  add_product<Half>(second, left, right.second);
-  add_sums(p, 0, first);
-  add_sums(p, 8, second);
-}
-
-template <class Half>
-TAPEDECK_KERNEL void multiply_turned(const TileProduct p) {
-  const RightTiles right = right_tiles_turned(p.right + quarters_across(kTestPitch));
+  const RightTiles right =
+      kTurned ? right_tiles_turned(p.right + quarters_across(kTestPitch)) : right_tiles(p.right + quarters_down(kTestPitch));
   SumTile first{}, second{};
   const LeftTile left = left_tile(p.left + quarters_down(kTestPitch));
   add_product<Half>(first, left, right.first);
@@ -129,8 +120,8 @@ void check_tile_products() {
   const HalvesMatrix a(16, 16, 1), b(16, 16, 2);
   const std::vector<std::uint16_t> left = a.bits<Half>(kTestPitch), right = b.bits<Half>(kTestPitch);
   expect_equal_sums(run_tiles(&multiply_word_by_word<Half>, left, right), plain_product(a, b.numbers, false));
-  expect_equal_sums(run_tiles(&multiply_loaded<Half>, left, right), plain_product(a, b.numbers, false));
-  expect_equal_sums(run_tiles(&multiply_turned<Half>, left, right), plain_product(a, b.numbers, true));
+  expect_equal_sums(run_tiles(&multiply_loaded<Half, false>, left, right), plain_product(a, b.numbers, false));
+  expect_equal_sums(run_tiles(&multiply_loaded<Half, true>, left, right), plain_product(a, b.numbers, true));
 }
 
 TEST(CudaTensorCores, MultiplyTiles) {

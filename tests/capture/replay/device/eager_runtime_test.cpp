@@ -16,21 +16,14 @@
 namespace tapedeck {
 namespace {
 
-Settings synchronous() {
-  Settings s = settings();
-  s.sync = true;
-  return s;
-}
-
 class EagerRuntime : public ::testing::Test {
  protected:
   void TearDown() override {
     device_->synchronize();
     for (const std::string& problem : fake_->problems()) ADD_FAILURE() << problem;
   }
-  ScopedSettings settings_{synchronous()};
   std::shared_ptr<test::FakeRuntime> fake_ = std::make_shared<test::FakeRuntime>();
-  std::unique_ptr<EagerDevice> device_ = make_runtime_device("cuda", fake_);
+  std::unique_ptr<EagerDevice> device_ = test::waiting_eager_device(fake_);
   ScopedEagerDevice scope_{"cuda", *device_};
 };
 

@@ -1,6 +1,8 @@
 #include <tapedeck/tests/capture/replay/device/fake_runtime.h>
 
 #include <tapedeck/capture/replay/memory/view_copies.h>
+#include <tapedeck/engine/eager/cuda_device.h>
+#include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/kernels/cuda/device_fault.h>
 #include <tapedeck/kernels/cuda/fault_text.h>
@@ -512,6 +514,15 @@ const char* FakeRuntime::destroy_graph(Graph graph) {
 const char* FakeRuntime::destroy_exec(GraphExec exec) {
   const std::lock_guard lock(mutex_);
   return execs_.erase(exec) == 1 ? nullptr : problem("destroy_exec of what is no graph");
+}
+
+// ---- eager code ----
+
+std::unique_ptr<EagerDevice> waiting_eager_device(std::shared_ptr<FakeRuntime> fake) {
+  Settings waits = settings();
+  waits.sync = true;
+  const ScopedSettings scope(waits);
+  return make_runtime_device("cuda", std::move(fake));
 }
 
 }  // namespace tapedeck::test

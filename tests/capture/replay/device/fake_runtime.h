@@ -15,6 +15,7 @@
 // A wait of the host orders the work that the same thread gives afterwards. All functions may be called by several threads.
 #pragma once
 
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/kernels/cuda/device_runtime.h>
 
 #include <cstddef>
@@ -156,5 +157,9 @@ class FakeRuntime final : public kernels::cuda::DeviceRuntime {
   const char* lost_ = nullptr;
   mutable std::map<std::string, kernels::cuda::KernelEntry, std::less<>> entries_;
 };
+
+// A device of eager code over the fake, named "cuda". Each op waits, because the fake reads the attributes of an op when its
+// stream runs it, and the attributes of an eager call are gone by then. Replays on the same fake do not wait.
+std::unique_ptr<EagerDevice> waiting_eager_device(std::shared_ptr<FakeRuntime> fake);
 
 }  // namespace tapedeck::test
