@@ -112,10 +112,11 @@ DeviceCounters DeviceStep::counters() const { return queue_.counters; }
 // Gives the calls the addresses of state that is bound to tensors of the device. Graphs hold addresses, so they are captured
 // again if one has changed.
 void DeviceStep::place_state() {
-  if (!std::exchange(state_moved_, false)) return;
+  if (!state_moved_) return;
   std::vector<void*> elsewhere;
   for (const auto& value : member_.state) elsewhere.push_back(value->device() ? value->base : nullptr);
   const bool changed = memory_.place_state(buffers_.table(), elsewhere);
+  state_moved_ = false;  // not before: without enough memory the next step tries again
   queue_.counters.allocated_bytes = memory_.allocated_bytes();
   if (!changed) return;
   program_.resolve(memory_.bases());

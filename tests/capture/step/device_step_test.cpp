@@ -2,6 +2,7 @@
 // races, so the oracle is the same code on the host, uncaptured, bit for bit.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/replay/device/device_plan.h>
 #include <tapedeck/capture/replay/device/open_device.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/cuda_device.h>
@@ -196,6 +197,22 @@ TEST_F(DeviceStepTest, ABudgetChangesNoBit) {
   options.plan.budget_percent = 93;
   const DeviceTrace tight = train_on("cuda", true, {}, options);
   expect_equal_traces(tight, free);
+}
+
+TEST_F(DeviceStepTest, ARunWithoutMemoryForStateCanBeTriedAgain) {
+  Tensor w = full({5000}, 2.0);
+  w.name("w").requires_grad(true);
+  Capture capture("step");
+  capture.output("y", w * 3.0);
+  const Captured captured = capture.finish();
+  Executor executor(make_device_plan(captured.graph, {}), {.device = "cuda", .state = StateSharing::by_tensor});
+  executor.set_state("w", w);
+  fake_->capacity = static_cast<std::size_t>(fake_->bytes_in_use());
+  const std::string message = testing::message_of<ExecutionError>([&] { executor.run(); });
+  EXPECT_NE(message.find("state, 20480 bytes, cannot be had on the device"), std::string::npos) << message;
+  fake_->capacity = std::size_t{1} << 30;
+  for (int i = 0; i < 3; ++i) executor.run();
+  EXPECT_TRUE(bit_equal(executor.output("y"), full({5000}, 6.0)));
 }
 
 TEST_F(DeviceStepTest, AnExecutorOfTheHostCannotBindATensorOfTheDevice) {
