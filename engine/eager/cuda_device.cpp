@@ -189,7 +189,7 @@ class RuntimeDevice final : public EagerDevice {
     lane->open();
     for (const auto& other : lanes_) {
       const char* error = pass(*lane, *other, other->given);
-      if (!error && other->given == 0) error = cross(*other, lane->stream);  // it may wait for a stream of somebody else
+      if (!error && other->given == 0) error = cross(*other, lane->stream);  // its stream may wait for that of a replay
       if (error) throw DeviceError(error);
     }
     return *lanes_.emplace_back(std::move(lane));

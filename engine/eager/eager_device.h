@@ -48,11 +48,11 @@ class EagerDevice {
   // Gives the kernel to the device. Sets stream and fault of the call. A kernel that cannot be started is an error of the next
   // synchronize().
   virtual void launch(const Op& op, Kernel kernel, KernelCall& call, Site site) = 0;
-  // The order of ops and of work that somebody else gives to a stream of his own on the same device, as a replay does. Neither
+  // The next two functions order ops and the work of another stream on the same device, such as the stream of a replay. Neither
   // function waits. A device whose ops have run when their calls return does nothing.
   // Work that the stream is given from now on runs after all ops that any thread has called so far.
   virtual void order_after_ops(kernels::cuda::Stream stream);
-  // All ops that any thread calls from now on run after what the stream has been given so far.
+  // All ops that any thread calls from now on run after the work that the stream has been given so far.
   virtual void order_ops_after(kernels::cuda::Stream stream);
 
   // Waits for all ops that any thread has called so far. Throws ExecutionError that names an op that has failed, and its call
