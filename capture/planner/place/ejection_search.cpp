@@ -183,7 +183,7 @@ void Climber::gather_edges(std::int32_t i) {
   sort_edges(&ends_);
 }
 
-// Without a branch that could be taken wrongly.
+// The body of the loop has no branch, because the processor would often guess its direction wrongly.
 void Climber::pick_near(const AllEdges& all, Edges* near) const {
   std::size_t count = 0;
   for (const auto& [at, k] : all) {

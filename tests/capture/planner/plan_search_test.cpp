@@ -101,8 +101,8 @@ Graph uneven_layers(unsigned seed, int layers) {
   return parse(text + "  return " + last + "\n}\n");
 }
 
-// In graphs whose candidates are not closed, layouts of cheaper candidates are searched for a budget. What was searched for one
-// budget must not show in the plans of others.
+// In graphs whose candidates are not closed, layouts of cheaper candidates are searched for a budget. The plans of other
+// budgets must not depend on these layouts.
 TEST(PlanSearch, SearchesForOneBudgetDoNotShowInOthers) {
   constexpr int kBudgets = 12;
   for (unsigned seed = 0; seed < 2; ++seed) {
