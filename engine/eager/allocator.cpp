@@ -24,7 +24,9 @@ namespace {
 constexpr std::int64_t kStep = 64;
 constexpr std::int64_t kSmall = 4096;
 constexpr int kSmallClasses = kSmall / kStep + 1;
-constexpr int kMaxCachedPerThread = 256;
+// The most blocks of a class in the list of a thread: 256 KiB of them, or 256 if they are larger than that allows. The values
+// that backward keeps of a thousand small ops fit, so that they cost no call of the C library.
+constexpr int most_cached(std::int64_t size) { return static_cast<int>(std::max<std::int64_t>(256, (256 << 10) / size)); }
 
 std::int64_t rounded(std::int64_t bytes) {
   if (bytes <= kSmall) return (bytes + kStep - 1) / kStep * kStep;
@@ -212,7 +214,7 @@ struct Allocator::Impl {
     const bool limited = system->limit.load(std::memory_order_relaxed) > 0;  // then no thread keeps what another may need
     if (per_thread && size <= kSmall && !limited) {
       const int c = static_cast<int>(size / kStep);
-      if (!thread_cache.open || thread_cache.counts[c] >= kMaxCachedPerThread) return free_block(block, size);
+      if (!thread_cache.open || thread_cache.counts[c] >= most_cached(size)) return free_block(block, size);
       auto* f = static_cast<FreeBlock*>(block);
       f->next = std::exchange(thread_cache.lists[c], f);
       ++thread_cache.counts[c];

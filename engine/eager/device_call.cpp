@@ -23,12 +23,10 @@ namespace tapedeck {
 
 using detail::TensorImpl;
 
-namespace {
 bool copies_between_devices(const Op& op) {
   static const Op* const to_device = find_op("to_device");
   return &op == to_device;
 }
-}  // namespace
 
 EagerDevice* device_of_call(const Op& op, TensorImpl* const* in, int n, const void* attrs) {
   if (copies_between_devices(op)) return find_eager_device(static_cast<const ToDeviceAttrs*>(attrs)->device.view());

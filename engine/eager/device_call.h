@@ -13,6 +13,7 @@ inline constexpr std::int64_t kBytesThatGoAlong = 64;
 // The device on which a call with these operands runs; null: the host. It is the device of the first operand that is on one. A
 // draw, and an op without operands, runs on the device of the thread (OnDevice in ops/device.h). The op `to_device` runs on the
 // device that it copies to or from.
+bool copies_between_devices(const Op& op);  // whether it is `to_device`
 EagerDevice* device_of_call(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs);
 
 // As run_kernel() (dispatch_parts.h), on the device that has the results. An op that has no kernel there, or whose kernel does

@@ -4,7 +4,8 @@
 //       apply(mul, {a, b})   ->   infer   ->   compute   ->   record
 //
 // If the op had the same types and attributes in its last call on this thread, the call takes no lock. After the first steps
-// have filled the free lists, it makes no system allocation either.
+// have filled the free lists, it makes no system allocation either. Most such calls need their kernel and one result, and
+// nothing else: compute_plainly() runs them without the steps that only other calls need.
 #include <tapedeck/engine/eager/device_call.h>
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
@@ -34,6 +35,9 @@ struct Signature {
   int n_outputs = 0;
   std::uint32_t need = 0;
   const Derived* derived = nullptr;
+  Kernel plain = nullptr;         // for compute_plainly(); null: a call with these types needs more than its kernel
+  std::int64_t result_bytes = 0;  // of a plain call
+  bool same_shapes = false;       // the operands of a plain call have the shape of the result
   Type inputs[kInputs];
   Type outputs[kOutputs];
   unsigned char attrs[kAttrBytes];
@@ -80,6 +84,16 @@ bool matches(const Signature& s, const Op& op, TensorImpl* const* in, int n, con
   throw TypeError(error_text(op.name, error.op() == op.name ? error.message() : error.what(), site));
 }
 
+// The kernel of calls with these types and any attributes, if it is all that they need: one result of its own bytes, no
+// workspace, no conversion to f32, no choice of a device.
+Kernel plain_kernel(const Op& op, const Signature& s) {
+  const auto special = [](const Type& type) { return kernels::is_half(type.dtype); };
+  if (s.n_outputs != 1 || s.n_inputs == 0 || op.view || op.workspace || op.is(kRandom) || copies_between_devices(op))
+    return nullptr;
+  if (std::any_of(s.inputs, s.inputs + s.n_inputs, special) || special(s.outputs[0])) return nullptr;
+  return op.kernels[0];
+}
+
 void infer_slowly(Call& c, std::span<const Type> declared) {
   std::vector<Type> inputs;
   for (int i = 0; i < c.n; ++i) inputs.push_back(c.in[i]->type());
@@ -110,6 +124,10 @@ void infer(Call& c, std::span<const Type> declared) {
     s.n_outputs = c.n_out;
     s.derived = nullptr;
     s.n_inputs = c.n;
+    s.plain = plain_kernel(c.op, s);
+    s.result_bytes = s.plain ? s.outputs[0].bytes() : 0;
+    s.same_shapes =
+        s.plain && std::all_of(s.inputs, s.inputs + c.n, [&](const Type& t) { return t.shape == s.outputs[0].shape; });
   }
   c.signature = &s;
   c.out_types = s.outputs;
@@ -135,6 +153,13 @@ bool any_half(TensorImpl* const* t, int n) {
 namespace {
 bool any_on_device(TensorImpl* const* t, int n) {
   return std::any_of(t, t + n, [](const TensorImpl* x) { return x->storage->device != nullptr; });
+}
+}  // namespace
+
+namespace {
+void throw_fault(const KernelFault& fault, const Op& op, Site site) {
+  if (const char* what = fault.what.load()) [[unlikely]]
+    throw ExecutionError(error_text(op.name, fmt::format("{} ({})", what, fault.value.load()), site));
 }
 }  // namespace
 
@@ -181,8 +206,7 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
   } else {
     kernel(call);
   }
-  if (const char* what = fault.what.load())
-    throw ExecutionError(error_text(op.name, fmt::format("{} ({})", what, fault.value.load()), site));
+  throw_fault(fault, op, site);
 }
 
 // Returns a dense copy of an operand whose strides the kernel does not take. The copy is not recorded, because the plan
@@ -291,6 +315,52 @@ void compute(Call& c, TensorImpl** out) {
   }
 }
 
+// Whether a mode of the process or the thread looks at every call.
+bool calls_are_watched() {
+  return detail::log_has_blocks.load(std::memory_order_relaxed) || op_observer() || eager_profile_is_on() ||
+         detail::calls_are_logged() || settings().watches_results();
+}
+
+// Whether the kernel takes the operands as they lie in the memory of the host.
+bool operands_are_plain(const Call& c) {
+  const bool any_strides = c.op.is(kElementwise) || c.op.is(kAnyStrides);
+  for (int i = 0; i < c.n; ++i) {
+    const TensorImpl& t = *c.in[i];
+    if (!t.storage || t.storage->device) return false;
+    if (!any_strides && !takes_strides(c.op, i, t.shape, t.strides)) return false;
+  }
+  return true;
+}
+
+// Does what compute() does, for a call that needs its kernel and one result, and nothing else. An undefined tensor: it needs
+// more, and nothing was done.
+Tensor compute_plainly(const ThreadState& state, const Call& c) {
+  const Signature* const s = c.signature;
+  if (!s || !s->plain || state.abstract || calls_are_watched() || !operands_are_plain(c)) return {};
+  try {
+    Tensor out(detail::new_impl(s->outputs[0], detail::new_storage(s->result_bytes)));
+    alignas(
+        View) unsigned char room[sizeof(View) * (Signature::kInputs + 1)];  // not initialised: the views are filled in below
+    View* const views = reinterpret_cast<View*>(room);
+    for (int i = 0; i < c.n; ++i)
+      s->same_shapes ? detail::fill_view(*c.in[i], &views[i]) : operand_view(c.op, *c.in[i], &out.impl()->shape, &views[i]);
+    detail::fill_view(*out.impl(), &views[c.n]);
+    KernelFault fault;
+    KernelCall call;
+    call.inputs = views;
+    call.outputs = views + c.n;
+    call.n_inputs = c.n;
+    call.n_outputs = 1;
+    call.attrs = c.attrs;
+    call.fault = &fault;
+    s->plain(call);
+    throw_fault(fault, c.op, c.site);
+    return out;
+  } catch (...) {
+    rethrow_memory_limit(c);
+  }
+}
+
 // The results of a call as tensors. They have room before there are results that could be lost.
 std::vector<Tensor> computed(Call& c, std::vector<TensorImpl*>& out) {
   out.resize(static_cast<std::size_t>(c.n_out));
@@ -328,11 +398,12 @@ bool cut_gradient(const ThreadState& state, const Op& op, const Recorder& tape, 
 
 }  // namespace
 
-std::uint32_t need_of(const Call& c, const Recorder& tape) {
+std::uint32_t need_of(const ThreadState& state, const Call& c, const Recorder& tape) {
   std::uint32_t need = 0;
-  if (thread_state().grad_enabled && !c.op.is(kNoGradient))
+  const auto unmarked = [&](const TensorImpl& t) { return t.tape == 0 && !t.requires_grad && !t.link && !tape.nested; };
+  if (state.grad_enabled && !c.op.is(kNoGradient))
     for (int i = 0; i < c.n; ++i)
-      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i]))
+      if (!unmarked(*c.in[i]) && is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i]))
         need |= 1u << std::min(i, 31);  // bit 31 stands for operand 31 and all after it
   return need;
 }
@@ -359,11 +430,10 @@ bool idle_in_backward(const ThreadState& state, const Call& c) {
   return std::any_of(c.in, c.in + c.n, [](const TensorImpl* t) { return !t->storage; });
 }
 
-void record(Call& c, TensorImpl* const* out) {
-  ThreadState& state = thread_state();
+void record(const ThreadState& state, Call& c, TensorImpl* const* out) {
   if (idle_in_backward(state, c)) return;
   Recorder& tape = *state.tape;
-  const std::uint32_t need = need_of(c, tape);
+  const std::uint32_t need = need_of(state, c, tape);
   if (!need && !tape.capturing) return;
   if (!cut_gradient(state, c.op, tape, c.in, c.n)) {
     record_node(c, need, out);
@@ -445,8 +515,9 @@ std::vector<Tensor> uncommon_way(const Op& op, std::span<const Tensor> inputs, c
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const void* attrs, Site site) {
   stop_if_interrupted();
+  const ThreadState& state = thread_state();
   const bool large = inputs.size() > kFewOperands || op.max_outputs < 0 || op.max_outputs > Signature::kOutputs;
-  if (large || takes_uncommon_way(thread_state(), op)) {
+  if (large || takes_uncommon_way(state, op)) {
     std::vector<Tensor> all;
     for (const Tensor* t : inputs) all.push_back(*t);
     return apply_all(op, all, attrs, site)[0];
@@ -456,11 +527,16 @@ Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const vo
   for (const Tensor* t : inputs) in[n++] = t->impl();
   Call call{op, in, n, attrs, site, {}, nullptr, 0, nullptr};
   infer(call, {});
+  if (Tensor plain = compute_plainly(state, call); plain.defined()) {
+    TensorImpl* const one = plain.impl();
+    record(state, call, &one);
+    return plain;
+  }
   TensorImpl* out[Signature::kOutputs] = {};
   compute(call, out);
   static_assert(Signature::kOutputs == 3);
   const Tensor result(out[0]), second(out[1]), third(out[2]);  // those that nobody asked for end here
-  record(call, out);
+  record(state, call, out);
   return result;
 }
 
@@ -474,7 +550,7 @@ std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, cons
   infer(call, declared);
   std::vector<TensorImpl*> out;
   std::vector<Tensor> results = computed(call, out);
-  record(call, out.data());
+  record(thread_state(), call, out.data());
   return results;
 }
 

@@ -10,6 +10,7 @@
 namespace tapedeck {
 
 struct Signature;
+struct ThreadState;
 
 // One call of an op and its operands. infer() fills in the output types.
 struct Call {
@@ -37,7 +38,7 @@ void run_with_layouts(const Op& op, detail::TensorImpl* const* in, int n, const 
 void operand_view(const Op& op, const detail::TensorImpl& t, const Shape* out, View* view);
 detail::TensorImpl* dense_copy(const detail::TensorImpl& t, Site site);
 // A bit for each operand that needs a gradient. Bit 31 stands for operand 31 and all after it.
-std::uint32_t need_of(const Call& c, const Recorder& tape);
+std::uint32_t need_of(const ThreadState& state, const Call& c, const Recorder& tape);
 // Appends the node and keeps the values that its vjp reads. With `in_place`, no call of the vjp moves into the forward pass,
 // because the operands may already be overwritten.
 NodeId record_node(Call& c, std::uint32_t need, detail::TensorImpl* const* out, bool in_place = false);

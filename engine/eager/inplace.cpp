@@ -87,7 +87,7 @@ class Write {
   void write() {
     for (TensorImpl* t : targets_)
       if (t->storage) detail::before_write(*t->storage, call_.op.name, call_.site);
-    const std::uint32_t need = need_of(call_, tape_);
+    const std::uint32_t need = need_of(thread_state(), call_, tape_);
     const bool tracked = need || tape_.capturing || tracks_a_target();
     if (tracked)
       for (TensorImpl* t : targets_) note_values(t);

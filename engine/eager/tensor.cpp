@@ -136,16 +136,6 @@ void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* a
   view->link = link;
 }
 
-void fill_view(const TensorImpl& t, View* view) {
-  view->data = t.resident_data();
-  view->dtype = t.dtype;
-  view->rank = t.shape.rank;
-  for (int i = 0; i < t.shape.rank; ++i) {
-    view->sizes[i] = t.shape.sizes[i];
-    view->strides[i] = t.strides[i];
-  }
-}
-
 void fill_view_expanded(const TensorImpl& t, const Shape& shape, View* view) {
   view->data = t.resident_data();
   view->dtype = t.dtype;

@@ -93,7 +93,15 @@ TensorImpl* new_dense(const Type& type);  // with new memory; abstract in abstra
 void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* attrs, bool tracked);
 void unlink_view(TensorImpl* view) noexcept;  // REQUIRES: it has a link
 
-void fill_view(const TensorImpl& t, View* view);
+inline void fill_view(const TensorImpl& t, View* view) {
+  view->data = t.resident_data();
+  view->dtype = t.dtype;
+  view->rank = t.shape.rank;
+  for (int i = 0; i < t.shape.rank; ++i) {
+    view->sizes[i] = t.shape.sizes[i];
+    view->strides[i] = t.strides[i];
+  }
+}
 // Fills in the kernel's view of the operand, broadcast to `shape`: added dimensions and expanded dimensions of size 1 get
 // stride 0. REQUIRES: the tensor broadcasts to `shape`.
 void fill_view_expanded(const TensorImpl& t, const Shape& shape, View* view);

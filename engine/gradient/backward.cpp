@@ -273,7 +273,7 @@ void BackwardWalk::run_hook(const GradHook& hook, Tensor* g) const {
 Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
   const Node at = node(n);
   const SaveMask saves = tape_.notes[n].saves();
-  Vjp vjp;
+  Vjp vjp = std::move(spare_);
   vjp.where = tape_.notes[n].site;
   auto operand = [&](ValueId v, bool read) { return read ? value(v, n) : abstract_tensor(type_of(v)); };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -419,6 +419,18 @@ void BackwardWalk::visit(NodeId n) {
     for (const Vjp::Window& window : vjp.windows) add_window(inputs[window.operand], window);
   }
   if (!retain_) tape_.release_saved(n);
+  close(std::move(vjp));
+}
+
+// Lets the tensors of a Vjp go, and keeps the memory of its lists for the next node.
+void BackwardWalk::close(Vjp vjp) {
+  for (std::vector<Tensor>* list : {&vjp.xs, &vjp.ys, &vjp.dys, &vjp.dxs, &vjp.so_far}) list->clear();
+  vjp.taken.clear();
+  vjp.windows.clear();
+  vjp.need.clear();
+  vjp.attrs = nullptr;
+  vjp.regions = {};
+  spare_ = std::move(vjp);
 }
 
 // Frees the values that the region read from outside. This happens after backward has visited all nodes of the region. Until

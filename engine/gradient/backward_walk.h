@@ -59,6 +59,7 @@ class BackwardWalk {
   void run_hook(const GradHook& hook, Tensor* g) const;
   void offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp);
   Vjp open(NodeId n, const std::vector<ValueId>& inputs);
+  void close(Vjp vjp);
   void run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n);
   bool has_gradient(const Node& node) const;
   bool is_known_zeros(const Tensor& g) const;
@@ -98,6 +99,7 @@ class BackwardWalk {
   bool only_wanted_ = false;
   std::unordered_multimap<ValueId, std::size_t> asked_;  // value -> the positions in `wrt` that ask for its gradient
   std::vector<Tensor> results_;
+  Vjp spare_;  // empty lists that have memory, for the next node
   std::unordered_set<const detail::TensorImpl*> written_;
 };
 

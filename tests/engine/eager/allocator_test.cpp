@@ -157,6 +157,24 @@ TEST(Allocator, OutOfMemoryNamesTheSize) {
   EXPECT_EQ(a.stats().bytes_in_use, 0);
 }
 
+// The values that backward keeps of a long chain of small ops are freed all together, and the next step takes as many.
+TEST(Allocator, ThousandsOfSmallBlocksStayWithTheThread) {
+#ifdef TAPEDECK_SANITIZED
+  GTEST_SKIP() << "under a sanitizer no block is kept";
+#endif
+  Allocator& host = Allocator::host();
+  const auto take_and_give = [&] {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 4000; ++i) blocks.push_back(host.allocate(64));
+    const std::int64_t taken = host.system_bytes();
+    for (void* block : blocks) host.release(block, 64);
+    return taken;
+  };
+  const std::int64_t taken = take_and_give();
+  EXPECT_EQ(host.system_bytes(), taken) << "some went back to the C library";
+  EXPECT_EQ(take_and_give(), taken);
+}
+
 // Threads that start and end hand blocks to each other.
 TEST(Allocator, HostServesManyThreads) {
   const std::int64_t before = Allocator::host().stats().bytes_in_use;

@@ -1,10 +1,15 @@
 // Tests dispatch, in place and out of place: shared bytes, layouts, errors, threads. The oracles are plain loops over small
 // numbers.
+#include <tapedeck/engine/eager/memory.h>
+#include <tapedeck/engine/eager/op_observer.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <thread>
 
 namespace tapedeck {
@@ -87,6 +92,61 @@ TEST(Dispatch, TheSignatureCacheKnowsAttributesAndTypesApart) {
     EXPECT_EQ(sum(x, {1}, true).shape(), (Shape{2, 1}));
     EXPECT_EQ(sum(reshape(x, {3, 2}), {1}).to_vector<float>(), (Floats{3, 7, 11}));
     EXPECT_EQ(sum(cast(x, DType::f64), {1}).dtype(), DType::f64);
+  }
+}
+
+// Counts the calls, so that none of them takes the short way of dispatch.cpp: that way serves only calls that nobody watches.
+class CountsCalls : public OpObserver {
+ public:
+  void ran(const RanOp&) noexcept override { ++calls; }
+  void stepped() noexcept override {}
+  std::atomic<int> calls{0};
+};
+
+// Operands that are dense, turned around, broadcast, of rank 0 and empty; kernels that take any strides and kernels that do
+// not.
+std::vector<Tensor> results_of_both_ways() {
+  const Tensor a = reshape(arange(24.0), {4, 6}), b = transpose(reshape(arange(24.0), {6, 4}), {1, 0}), row = arange(6.0);
+  const Tensor labels = from_vector(std::vector<std::int32_t>{1, 0, 5, 2}, {4});
+  return {a + b,
+          b * row,
+          a - scalar(2),
+          where(a > b, a, b),
+          matmul(a, transpose(b, {1, 0})),
+          sum(b, 0),
+          tanh(b),
+          softmax(b, 1),
+          cumsum(b, 0),
+          slice(b, 0, 1, 3) + slice(a, 0, 0, 2),
+          cast(b, DType::f16) + cast(a, DType::f16),
+          relu(zeros({0, 3})),
+          cross_entropy(b, labels)};
+}
+
+TEST(Dispatch, CallsThatNobodyWatchesGiveTheSameResults) {
+  static CountsCalls observer;  // an observer lives for the rest of the process
+  const std::vector<Tensor> plain = results_of_both_ways(), again = results_of_both_ways();
+  OpObserver* const before = set_op_observer(&observer);
+  const std::vector<Tensor> watched = results_of_both_ways();
+  set_op_observer(before);
+  EXPECT_GE(observer.calls, 13);
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    for (const Tensor& other : {again[i], watched[i]}) {
+      ASSERT_EQ(plain[i].type(), other.type()) << i;
+      EXPECT_EQ(cast(plain[i], DType::f32).to_vector<float>(), cast(other, DType::f32).to_vector<float>()) << i;
+    }
+}
+
+// The first call of these types takes the long way, the others the short one. All name the call, and keep no memory.
+TEST(Dispatch, AFaultOfAKernelNamesTheCallAndKeepsNothing) {
+  const Tensor rows = matrix(), wrong = from_vector(std::vector<std::int32_t>{7}, {1});
+  const std::int64_t before = memory_stats().bytes_in_use;
+  for (int i = 0; i < 3; ++i) {
+    const int line = __LINE__ + 1;
+    const std::string message = message_of<ExecutionError>([&] { embedding(rows, wrong); });
+    EXPECT_NE(message.find(fmt::format("dispatch_test.cpp:{}", line)), std::string::npos) << message;
+    EXPECT_NE(message.find("7"), std::string::npos) << message;
+    EXPECT_EQ(memory_stats().bytes_in_use, before);
   }
 }
 
