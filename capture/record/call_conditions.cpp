@@ -4,6 +4,7 @@
 //     Watchlist      signs that a constant was written, or that a handle to a constant or to state was let go
 #include <tapedeck/capture/record/call_conditions.h>
 
+#include <tapedeck/engine/eager/eager_device.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
@@ -42,7 +43,7 @@ std::string Surroundings::difference(const Surroundings& then, bool draws) const
   if (path != then.path)
     return fmt::format("it is called under the path '{}', it was under '{}'", path.view(), then.path.view());
   if (draws && rng != then.rng) return "the random state is another thread's";
-  return "";
+  return {};
 }
 
 bool draws(const Captured& captured) {
@@ -127,13 +128,19 @@ std::string Draws::misfit() const {
           "{} draws were made under the path '{}' in this random step, {} when it was recorded; next_step() begins a new one",
           now, path.view(), count);
   }
-  return "";
+  return {};
 }
 
 void Draws::advance() const {
   auto& counts = thread_state().draws;
   if (steps_) counts.clear();
   for (const auto& [path, count] : after_) counts[path.id()] = count;
+}
+
+EagerDevice* first_device(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors)
+    if (const detail::Storage* const storage = t.impl()->storage; storage && storage->device) return storage->device;
+  return nullptr;
 }
 
 namespace {
@@ -143,22 +150,22 @@ std::string dtype_misfit(const Captured& captured) {
   const Graph& g = captured.graph;
   const auto difference = [&](const Tensor& t, ValueId v) -> std::string {
     const DType was = g.values[static_cast<std::size_t>(v)].type.dtype;
-    if (t.impl()->dtype == was) return "";
+    if (t.impl()->dtype == was) return {};
     return fmt::format("'{}' is {} now, it was {}", t.name().view(), dtype_name(t.impl()->dtype), dtype_name(was));
   };
   for (std::size_t i = static_cast<std::size_t>(captured.declared_inputs); i < captured.inputs.size(); ++i)
     if (std::string text = difference(captured.inputs[i], static_cast<ValueId>(i)); !text.empty()) return text;
   for (std::size_t i = 0; i < captured.state.size(); ++i)
     if (std::string text = difference(captured.state[i], g.n_inputs + static_cast<ValueId>(i)); !text.empty()) return text;
-  return "";
+  return {};
 }
 
 // Module::to() moves state to another device.
 std::string device_misfit(const Captured& captured, const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> operands = inputs;
-  operands.insert(operands.end(), captured.state.begin(), captured.state.end());
-  const std::string now = first_device(operands);
-  if (now == captured.operands_device) return "";
+  const EagerDevice* device = first_device(inputs);
+  if (!device) device = first_device(captured.state);
+  const std::string_view now = device ? std::string_view(device->name()) : "cpu";
+  if (now == captured.operands_device) return {};
   return fmt::format("its tensors are on {} now, they were on {}", now, captured.operands_device);
 }
 
@@ -182,7 +189,7 @@ std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) 
     if (use.grad == TensorUse::Grad::present && !t.grad().defined())
       return fmt::format("'{}' has no gradient, it had one", name());
   }
-  return "";
+  return {};
 }
 
 void Watchlist::note_handles(const Captured& captured) {
@@ -216,7 +223,7 @@ std::string Watchlist::suspicion(const Captured& captured) {
   for (std::size_t i = 0; i < captured.state.size(); ++i)
     if (captured.state[i].impl()->refs.load() < handles_[i])
       return fmt::format("a handle to the state '{}' was let go: it may have been replaced", captured.state[i].name().view());
-  return "";
+  return {};
 }
 
 }  // namespace tapedeck

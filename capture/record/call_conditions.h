@@ -11,6 +11,8 @@
 
 namespace tapedeck {
 
+class EagerDevice;
+
 // The modes of the thread at a call.
 struct Surroundings {
   bool grad_enabled = true, autocast = false;
@@ -25,6 +27,9 @@ struct Surroundings {
   // the random state.
   std::string difference(const Surroundings& then, bool draws) const;
 };
+
+// The device of the first tensor that is on one; null if none is.
+EagerDevice* first_device(const std::vector<Tensor>& tensors);
 
 bool draws(const Captured& captured);  // whether it reads a random state
 

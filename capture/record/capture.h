@@ -43,9 +43,6 @@ struct TensorUse {
   bool clears_grad = false;          // the step leaves no grad()
 };
 
-// The device of the first tensor that is on one; "cpu" if none is.
-std::string first_device(const std::vector<Tensor>& tensors);
-
 struct TapeScript;  // tape_script.h: the tape as recorded, with which later calls are compared
 
 struct Captured {

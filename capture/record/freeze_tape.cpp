@@ -4,6 +4,7 @@
 //     graph     (%x) state(%w)      %0 = constant()  %1 = matmul(%x, %w)  %2 = add(%1, %0) ...      update %w = %3
 #include <tapedeck/capture/record/freeze_tape.h>
 
+#include <tapedeck/capture/record/call_conditions.h>
 #include <tapedeck/capture/record/tape_script.h>
 #include <tapedeck/engine/control/mask_counts.h>
 #include <tapedeck/engine/eager/eager_device.h>
@@ -238,8 +239,8 @@ void Freezer::note_device() {
   operands.insert(operands.end(), result_.state.begin(), result_.state.end());
   for (const Outside& o : tape_.outside) all.push_back(o.tensor);
   for (const Declared& d : outputs_) all.push_back(d.tensor);
-  result_.operands_device = first_device(operands);
-  result_.device = first_device(all);
+  if (const EagerDevice* const device = first_device(operands)) result_.operands_device = device->name();
+  if (const EagerDevice* const device = first_device(all)) result_.device = device->name();
 }
 
 // Looks at the tensors that the step took from outside. Throws if somebody wrote to one of them during the capture by a call
@@ -481,12 +482,6 @@ void Freezer::keep_script() {
 }
 
 }  // namespace
-
-std::string first_device(const std::vector<Tensor>& tensors) {
-  for (const Tensor& t : tensors)
-    if (const detail::Storage* const storage = t.impl()->storage; storage && storage->device) return storage->device->name();
-  return "cpu";
-}
 
 Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
                 const FreezeOptions& options, std::vector<NodeId>* counted) {

@@ -159,7 +159,7 @@ struct CapturedStep::Impl {
     }
     run.captured.reset();
     cache.note_handles();
-    return with_history(r, inputs, run.outputs);
+    return with_history(r, inputs, std::move(run.outputs));
   }
 
   // Something that the recording relied on may not hold any more. If the function is still the same program, the replay stays.
@@ -180,7 +180,7 @@ struct CapturedStep::Impl {
       r.reasons.push_back(fmt::format("{} ({})", suspicion, e.what()));
     }
     cache.note_handles();
-    return with_history(r, inputs, run.outputs);
+    return with_history(r, inputs, std::move(run.outputs));
   }
 
   void drop_program(Recording& r) {
@@ -210,7 +210,7 @@ struct CapturedStep::Impl {
       return fall_back(r, inputs, run);
     }
     ++counts.checks;
-    return with_history(r, inputs, run.outputs);
+    return with_history(r, inputs, std::move(run.outputs));
   }
 
   // ---- eager calls in the place of others ----
@@ -235,7 +235,7 @@ struct CapturedStep::Impl {
     std::vector<Tensor> results = std::move(run.outputs);
     if (run.captured) {
       std::shared_ptr<CapturedBackward> backward;
-      results = with_history_of(*run.captured, &backward, r, inputs, results);
+      results = with_history_of(*run.captured, &backward, r, inputs, std::move(results));
       run.captured.reset();
     }
     if (difference.empty()) {
@@ -331,10 +331,10 @@ struct CapturedStep::Impl {
 
   // Why the named dimensions do not allow these sizes, if the call can run eagerly instead. Otherwise it is a TypeError.
   std::string size_misfit(const std::vector<Tensor>& inputs) const {
-    if (!families) return "";
+    if (!families) return {};
     try {
       families->check(types_of(inputs));
-      return "";
+      return {};
     } catch (const TypeError& e) {
       if (!options.eager_fallback) throw;
       return e.what();
@@ -354,7 +354,7 @@ struct CapturedStep::Impl {
     monitors.apply(r);
     std::vector<Tensor> outputs = replayer.replay(r, inputs);
     ++counts.replays;
-    return with_history(r, inputs, outputs);
+    return with_history(r, inputs, std::move(outputs));
   }
 
   // ---- questions about the program that ran last ----
@@ -375,12 +375,12 @@ struct CapturedStep::Impl {
   }
 
   // Results whose gradient the function did not take itself get a history, for eager code around the step.
-  std::vector<Tensor> with_history(Recording& r, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
-    return with_history_of(*r.known(), &r.backward, r, inputs, results);
+  std::vector<Tensor> with_history(Recording& r, const std::vector<Tensor>& inputs, std::vector<Tensor> results) {
+    return with_history_of(*r.known(), &r.backward, r, inputs, std::move(results));
   }
 
   std::vector<Tensor> with_history_of(const Captured& c, std::shared_ptr<CapturedBackward>* backward, const Recording& r,
-                                      const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
+                                      const std::vector<Tensor>& inputs, std::vector<Tensor> results) {
     const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();
     if (!any || !thread_state().grad_enabled) return results;
     if (!*backward)

@@ -13,15 +13,19 @@ namespace {
 constexpr std::size_t kMostRecordings = 64;
 constexpr int kMostForNewDraws = 16;
 
-// Why the recording does not serve a call with these inputs; empty if it does.
-std::string why_not(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) {
-  if (!same_types(r.types, inputs))
-    return fmt::format("input types changed to ({}) from ({})", types_text(types_of(inputs)), types_text(r.types));
+// Why the recording does not serve a call with inputs of its types; empty if it does.
+std::string other_reason(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) {
   const Captured* known = r.known();
   const std::string other = now.difference(r.surroundings, known && draws(*known));
   if (!other.empty() || !known) return other;
   const std::string drawn = r.draws.misfit();
   return drawn.empty() ? misfit(*known, inputs) : drawn;
+}
+
+// Why the recording does not serve a call with these inputs; empty if it does.
+std::string why_not(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) {
+  if (same_types(r.types, inputs)) return other_reason(r, now, inputs);
+  return fmt::format("input types changed to ({}) from ({})", types_text(types_of(inputs)), types_text(r.types));
 }
 
 // Whether the recording would serve the call if the thread had drawn another number of times.
@@ -52,7 +56,7 @@ bool same_types(const std::vector<Type>& types, const std::vector<Tensor>& tenso
 
 Recording* RecordingCache::known(const Surroundings& now, const std::vector<Tensor>& inputs) const {
   for (const auto& r : all_)
-    if (same_types(r->types, inputs) && why_not(*r, now, inputs).empty()) return r.get();
+    if (same_types(r->types, inputs) && other_reason(*r, now, inputs).empty()) return r.get();
   return nullptr;
 }
 
