@@ -3,7 +3,7 @@
 //
 //       apply(mul, {a, b})   ->   infer   ->   compute   ->   record
 //
-// If the op had the same types and attributes in its last call on this thread, the call takes no lock. After the first steps
+// If the op had the same types and attributes in a recent call on this thread, the call takes no lock. After the first steps
 // have filled the free lists, it makes no system allocation either. Most such calls need their kernel and one result, and
 // nothing else: compute_plainly() runs them without the steps that only other calls need.
 #include <tapedeck/engine/eager/device_call.h>
@@ -27,7 +27,7 @@ namespace tapedeck {
 
 using detail::TensorImpl;
 
-// The types and attributes of the last call of an op on this thread, with the results of inference for them.
+// The types and attributes of a recent call of an op on this thread, with the results of inference for them.
 struct Signature {
   static constexpr int kInputs = 4, kOutputs = 3;
   static constexpr std::size_t kAttrBytes = 400;
@@ -47,26 +47,45 @@ namespace {
 
 constexpr int kFewOperands = 8;
 
+// The last signatures of one op. The layers of a model call an op with a few signatures in turn. Once all places are taken, a
+// new signature replaces the oldest.
+struct Signatures {
+  static constexpr int kMost = 8;
+  std::unique_ptr<Signature> known[kMost];
+  int n = 0, oldest = 0;
+
+  Signature& place_for_new() {
+    if (n < kMost) {
+      known[n] = std::make_unique<Signature>();
+      return *known[n++];
+    }
+    Signature& replaced = *known[oldest];
+    oldest = (oldest + 1) % kMost;
+    return replaced;
+  }
+};
+
 // The signatures by op id. The pointer has no destructor, so reading it needs no check for initialisation. The owner frees
 // the signatures when the thread ends.
-constinit thread_local std::vector<std::unique_ptr<Signature>>* signatures = nullptr;
+using SignatureTable = std::vector<std::unique_ptr<Signatures>>;
+constinit thread_local SignatureTable* signatures = nullptr;
 struct SignaturesOwner {
   ~SignaturesOwner() { delete std::exchange(signatures, nullptr); }
 };
 
-Signature& new_signature(std::size_t id) {
+Signatures& new_signatures(std::size_t id) {
   static thread_local SignaturesOwner owner;
   (void)owner;
-  if (!signatures) signatures = new std::vector<std::unique_ptr<Signature>>;
+  if (!signatures) signatures = new SignatureTable;
   if (id >= signatures->size()) signatures->resize(id + 1);
-  if (!(*signatures)[id]) (*signatures)[id] = std::make_unique<Signature>();
+  if (!(*signatures)[id]) (*signatures)[id] = std::make_unique<Signatures>();
   return *(*signatures)[id];
 }
 
-Signature& signature_of(const Op& op) {
+Signatures& signatures_of(const Op& op) {
   const auto id = static_cast<std::size_t>(op.id);
   if (signatures && id < signatures->size() && (*signatures)[id]) return *(*signatures)[id];
-  return new_signature(id);
+  return new_signatures(id);
 }
 
 bool cacheable(const Op& op, int n) {
@@ -78,6 +97,12 @@ bool matches(const Signature& s, const Op& op, TensorImpl* const* in, int n, con
   for (int i = 0; i < n; ++i)
     if (s.inputs[i].dtype != in[i]->dtype || s.inputs[i].shape != in[i]->shape) return false;
   return !op.attrs || std::memcmp(s.attrs, attrs, op.attrs->size) == 0;
+}
+
+Signature* find(const Signatures& all, const Call& c) {
+  for (int k = 0; k < all.n; ++k)
+    if (matches(*all.known[k], c.op, c.in, c.n, c.attrs)) return all.known[k].get();
+  return nullptr;
 }
 
 [[noreturn]] void rethrow_with_site(const Op& op, const TypeError& error, Site site) {
@@ -92,6 +117,20 @@ Kernel plain_kernel(const Op& op, const Signature& s) {
     return nullptr;
   if (std::any_of(s.inputs, s.inputs + s.n_inputs, special) || special(s.outputs[0])) return nullptr;
   return op.kernels[0];
+}
+
+// Writes the call and its inferred types into a signature.
+void note(const Call& c, Signature* s) {
+  for (int i = 0; i < c.n; ++i) s->inputs[i] = c.in[i]->type();
+  for (int i = 0; i < c.n_out; ++i) s->outputs[i] = c.spilled[i];
+  if (c.op.attrs) std::memcpy(s->attrs, c.attrs, c.op.attrs->size);
+  s->n_outputs = c.n_out;
+  s->derived = nullptr;
+  s->n_inputs = c.n;
+  s->plain = plain_kernel(c.op, *s);
+  s->result_bytes = s->plain ? s->outputs[0].bytes() : 0;
+  s->same_shapes =
+      s->plain && std::all_of(s->inputs, s->inputs + c.n, [&](const Type& t) { return t.shape == s->outputs[0].shape; });
 }
 
 void infer_slowly(Call& c, std::span<const Type> declared) {
@@ -113,25 +152,17 @@ void infer(Call& c, std::span<const Type> declared) {
   for (int i = 0; i < c.n; ++i)
     if (!c.in[i]) throw TypeError(error_text(c.op.name, fmt::format("operand {} is undefined", i), c.site));
   if (!cacheable(c.op, c.n)) return infer_slowly(c, declared);
-  Signature& s = signature_of(c.op);
-  if (!matches(s, c.op, c.in, c.n, c.attrs)) {
+  Signatures& all = signatures_of(c.op);
+  Signature* s = find(all, c);
+  if (!s) {
     infer_slowly(c, declared);
     if (c.n_out > Signature::kOutputs) return;
-    s.n_inputs = -1;
-    for (int i = 0; i < c.n; ++i) s.inputs[i] = c.in[i]->type();
-    for (int i = 0; i < c.n_out; ++i) s.outputs[i] = c.spilled[i];
-    if (c.op.attrs) std::memcpy(s.attrs, c.attrs, c.op.attrs->size);
-    s.n_outputs = c.n_out;
-    s.derived = nullptr;
-    s.n_inputs = c.n;
-    s.plain = plain_kernel(c.op, s);
-    s.result_bytes = s.plain ? s.outputs[0].bytes() : 0;
-    s.same_shapes =
-        s.plain && std::all_of(s.inputs, s.inputs + c.n, [&](const Type& t) { return t.shape == s.outputs[0].shape; });
+    s = &all.place_for_new();
+    note(c, s);
   }
-  c.signature = &s;
-  c.out_types = s.outputs;
-  c.n_out = s.n_outputs;
+  c.signature = s;
+  c.out_types = s->outputs;
+  c.n_out = s->n_outputs;
 }
 
 void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* view) {

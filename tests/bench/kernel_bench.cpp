@@ -107,6 +107,13 @@ const Case kCases[] = {
     {"hypot(f32[R,1024], f32[R,1024])", Limit::copy},
     {"logaddexp(f32[R,1024], f32[R,1024])", Limit::exp},
     {"remainder(f32[R,1024], f32[R,1024] in (0.5,2))", Limit::copy},
+    {"sgd(f32[R,1024], f32[R,1024], f32[] in (0.01,0.1)) {weight_decay=0.1}", Limit::copy},
+    {"sgd_momentum(f32[R,1024], f32[R,1024], f32[R,1024], f32[] in (0.01,0.1)) {momentum=0.9}", Limit::copy},
+    {"adamw(f32[R,1024], f32[R,1024], f32[R,1024], f32[R,1024] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))", Limit::copy},
+    {"adam(f32[R,1024], f32[R,1024], f32[R,1024], f32[R,1024] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))", Limit::copy},
+    {"rmsprop(f32[R,1024], f32[R,1024], f32[R,1024] in (0,1), f32[] in (0.01,0.1))", Limit::copy},
+    {"adagrad(f32[R,1024], f32[R,1024], f32[R,1024] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))", Limit::copy},
+    {"lion(f32[R,1024], f32[R,1024], f32[R,1024], f32[] in (0.01,0.1)) {weight_decay=0.1}", Limit::copy},
 };
 
 double cpu_ns() {

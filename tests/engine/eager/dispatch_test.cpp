@@ -95,6 +95,25 @@ TEST(Dispatch, TheSignatureCacheKnowsAttributesAndTypesApart) {
   }
 }
 
+// A thread remembers a few signatures of each op. These calls have more of them in turn, with and without a history.
+TEST(Dispatch, ManySignaturesInTurnAreKnownApart) {
+  for (int round = 0; round < 3; ++round)
+    for (std::int64_t n = 1; n <= 13; ++n) {
+      Tensor x = arange(static_cast<double>(n));
+      x.requires_grad(n % 2 == 0);
+      const Tensor y = clamp(x * x, 0, static_cast<double>(n + round) + 0.5);
+      std::vector<float> expected, slope;
+      for (std::int64_t i = 0; i < n; ++i) {
+        expected.push_back(std::min(static_cast<float>(i * i), static_cast<float>(n + round) + 0.5F));
+        slope.push_back(i * i <= n + round ? 2 * static_cast<float>(i) : 0);
+      }
+      ASSERT_EQ(y.to_vector<float>(), expected) << n << " elements, round " << round;
+      if (n % 2) continue;
+      backward(sum(y));
+      ASSERT_EQ(x.grad().to_vector<float>(), slope) << n << " elements, round " << round;
+    }
+}
+
 // Counts the calls, so that none of them takes the short way of dispatch.cpp: that way serves only calls that nobody watches.
 class CountsCalls : public OpObserver {
  public:
