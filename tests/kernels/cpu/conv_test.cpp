@@ -1,4 +1,5 @@
 // Tests convolution, its gradients and pooling. The oracle is the definition: nested loops in double precision.
+#include <tapedeck/tests/kernels/conv3d.h>
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
@@ -13,10 +14,6 @@
 #include <ostream>
 
 namespace tapedeck::kernels::cpu {
-void conv3d(const KernelCall&);
-void conv3d_input_grad(const KernelCall&);
-void conv3d_weight_grad(const KernelCall&);
-
 void PrintTo(const ConvShape& s, std::ostream* out) {
   const auto list = [&](const char* name, const Spatial& v) { *out << name << v[0] << "," << v[1] << "," << v[2]; };
   *out << s.batch << " images, " << s.in_channels << " to " << s.out_channels << " channels in " << s.groups << " groups";

@@ -2,6 +2,7 @@
 // integers, so that every sum is exact in every type, and results must be equal.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>
+#include <tapedeck/tests/kernels/conv3d.h>
 #include <tapedeck/tests/kernels/cuda/halves.h>
 #include <tapedeck/kernels/cuda/convolution/conv.inl>
 
@@ -10,12 +11,6 @@
 #include <cmath>
 #include <string>
 #include <vector>
-
-namespace tapedeck::kernels::cpu {
-void conv3d(const KernelCall&);
-void conv3d_input_grad(const KernelCall&);
-void conv3d_weight_grad(const KernelCall&);
-}  // namespace tapedeck::kernels::cpu
 
 namespace tapedeck::testing {
 namespace {

@@ -1,6 +1,7 @@
 // Convolution by cuDNN, with a fake of the library: the descriptors describe the right convolution, the choice among engines,
 // and every way to fail.
 #include <tapedeck/kernels/cuda/convolution/dnn_choice.h>
+#include <tapedeck/tests/kernels/conv3d.h>
 #include <tapedeck/tests/kernels/cuda/convolution/fake_dnn.h>
 #include <tapedeck/tests/kernels/views.h>
 
@@ -11,12 +12,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-
-namespace tapedeck::kernels::cpu {
-void conv3d(const KernelCall&);
-void conv3d_input_grad(const KernelCall&);
-void conv3d_weight_grad(const KernelCall&);
-}  // namespace tapedeck::kernels::cpu
 
 namespace tapedeck::testing {
 namespace {

@@ -1,4 +1,5 @@
 // The descriptors of the fake cuDNN, and the execution of its plans.
+#include <tapedeck/tests/kernels/conv3d.h>
 #include <tapedeck/tests/kernels/cuda/convolution/fake_dnn.h>
 
 #include <tapedeck/kernels/attrs.h>
@@ -7,12 +8,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-
-namespace tapedeck::kernels::cpu {
-void conv3d(const KernelCall&);
-void conv3d_input_grad(const KernelCall&);
-void conv3d_weight_grad(const KernelCall&);
-}  // namespace tapedeck::kernels::cpu
 
 namespace tapedeck::testing {
 namespace {
