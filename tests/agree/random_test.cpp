@@ -20,7 +20,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
 #ifdef TAPEDECK_SANITIZED
 constexpr int kPrograms = 60, kShards = 20;  // this build is several times as slow; the release build runs all programs
 #else
-constexpr int kPrograms = 1000, kShards = 20;  // tests/fuzz_programs runs as many as one has time for
+constexpr int kPrograms = 500, kShards = 20;  // tests/fuzz_programs runs as many as one has time for
 #endif
 
 class RandomPrograms : public ::testing::TestWithParam<int> {};

@@ -231,15 +231,21 @@ bool breaks(const Plan& plan, int runs) {
   return false;
 }
 
-// Applies every mutation to `good`. Counts, for each mutation, the broken plans that the simulation confirmed.
+constexpr int kConfirmedEnough = 5;
+
+// Applies every mutation to `good`. Counts, for each mutation, the broken plans that the simulation confirmed. The simulation
+// takes much longer than the checker, and is asked about every plan in which the checker finds nothing; about the others until
+// it has confirmed enough of them.
 void mutate(const Plan& good, int rounds, int runs, Random& random, std::map<std::string, int>* confirmed) {
   ASSERT_TRUE(check_plan(good).empty()) << check_plan(good)[0];
   for (const Mutation& m : kMutations)
     for (int round = 0; round < rounds; ++round) {
       Plan plan = good;
-      if (!m.apply(&plan, random) || !breaks(plan, runs)) continue;
+      if (!m.apply(&plan, random)) continue;
+      const bool noticed = !check_plan(plan).empty();
+      if ((noticed && (*confirmed)[m.name] >= kConfirmedEnough) || !breaks(plan, runs)) continue;
       ++(*confirmed)[m.name];
-      EXPECT_FALSE(check_plan(plan).empty()) << m.name << " went unnoticed in\n" << print(good.graph);
+      EXPECT_TRUE(noticed) << m.name << " went unnoticed in\n" << print(good.graph);
     }
 }
 
@@ -284,7 +290,8 @@ TEST(PlanMutation, WhateverReallyBreaksIsNoticed) {
     mutate(make_plan(graph, options), 4, 12, random, &confirmed);
     mutate(make_plan(with_joins(random), options), 1, 12, random, &confirmed);
   }
-  for (const Mutation& m : kMutations) EXPECT_GE(confirmed[m.name], 5) << m.name << " broke next to nothing: it tests nothing";
+  for (const Mutation& m : kMutations)
+    EXPECT_GE(confirmed[m.name], kConfirmedEnough) << m.name << " broke next to nothing: it tests nothing";
 }
 
 TEST(PlanMutation, InModelsToo) {

@@ -117,6 +117,7 @@ TEST_P(PlanChunks, AreSoundWhateverTheCap) {
     options.strategy = strategy;
     options.alignment = std::int64_t{1} << (seed % 8);
     options.segment_us = seed % 3 == 0 ? 0 : 5.0 * (seed % 7);
+    options.find_floor = seed % 4 == 0;
     const Plan whole = make_plan(graph, options);
     EXPECT_TRUE(whole.chunks.empty());
     for (int i = 0; i < 3; ++i) {
@@ -141,11 +142,14 @@ TEST_P(PlanChunks, AreSoundWhateverTheCap) {
 TEST_P(PlanChunks, ReplayEqualsEagerAndHoldsWhatIsPlanned) {
   const auto seed = static_cast<std::uint64_t>(GetParam());
   const Graph g = test::RandomGraph(seed).make(5 + static_cast<int>(seed % 40));
-  const PlanOptions options{.segment_us = 0.2};
+  const PlanOptions options{.find_floor = false, .segment_us = 0.2};
   const Plan whole = make_plan(g, options);
   check_replay(g, in_chunks(random_cap(whole), options), 2);
   check_replay(
-      g, in_chunks(random_cap(whole), {.strategy = Strategy::none, .threads = 2, .segment_us = 0.2, .parallel_peak = 3}), 2);
+      g,
+      in_chunks(random_cap(whole),
+                {.strategy = Strategy::none, .find_floor = false, .threads = 2, .segment_us = 0.2, .parallel_peak = 3}),
+      2);
   for (const int level : {1, 2}) {
     Settings poisoned = settings();
     poisoned.poison = level;
@@ -156,7 +160,7 @@ TEST_P(PlanChunks, ReplayEqualsEagerAndHoldsWhatIsPlanned) {
 
 TEST_P(PlanChunks, TheTableSaysWhichChunk) {
   const Graph g = test::RandomProgram(static_cast<unsigned>(GetParam())).graph();
-  const Plan plan = make_plan(g, in_chunks(random_cap(make_plan(g))));
+  const Plan plan = make_plan(g, in_chunks(random_cap(make_plan(g, {.find_floor = false})), {.find_floor = false}));
   const BufferList list = parse_buffers(plan_csv(plan), "plan.csv");
   Offsets placed;
   std::vector<Tenant> free;

@@ -106,7 +106,7 @@ Graph uneven_layers(unsigned seed, int layers) {
 TEST(PlanSearch, SearchesForOneBudgetDoNotShowInOthers) {
   constexpr int kBudgets = 12;
   for (unsigned seed = 0; seed < 2; ++seed) {
-    const Graph graph = uneven_layers(seed, 20);
+    const Graph graph = uneven_layers(seed, 12);
     PlanSearch search(graph, {.alignment = 1});
     std::vector<Plan> plans;
     for (int i = 0; i < kBudgets; ++i)

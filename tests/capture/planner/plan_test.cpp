@@ -57,7 +57,9 @@ class RandomPlans : public ::testing::TestWithParam<unsigned> {};
 TEST_P(RandomPlans, EveryStrategyIsSoundWithoutBudget) {
   const Graph graph = test::RandomProgram(GetParam()).graph();
   for (Strategy strategy : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic}) {
-    const Plan plan = make_plan(graph, options_for(strategy, GetParam()));
+    PlanOptions options = options_for(strategy, GetParam());
+    options.find_floor = GetParam() % 4 == 0;
+    const Plan plan = make_plan(graph, options);
     ASSERT_NO_FATAL_FAILURE(expect_sound(plan, GetParam())) << print(graph);
     EXPECT_TRUE(plan.feasible);
     if (strategy == Strategy::none || strategy == Strategy::greedy) {

@@ -207,6 +207,7 @@ TEST_P(RandomWishes, ToKeepAreHonouredInEveryPlan) {
       PlanOptions options;
       options.strategy = strategy;
       options.budget_percent = percent;
+      options.find_floor = percent >= 0;
       options.wishes = wishes;
       const Plan plan = make_plan(graph, options);
       ASSERT_EQ(complaint_of(plan, GetParam()), "") << print(plan.graph);
@@ -461,6 +462,7 @@ TEST_P(RandomWishes, ToRecomputeAreHonouredInEveryPlan) {
       PlanOptions options;
       options.strategy = strategy;
       options.budget_percent = percent;
+      options.find_floor = percent >= 0;
       options.split_phases = GetParam() % 4 == 0;
       options.threads = 1 + static_cast<int>(GetParam() % 3);
       options.wishes = wishes;

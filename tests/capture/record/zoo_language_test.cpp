@@ -183,8 +183,9 @@ TEST(ZooLanguage, RnnCellHasNothingToRecompute) {
 // The rows of all slots can be computed again from a single row of the state.
 TEST(ZooLanguage, MlpAttentionRecomputesItsRows) {
   const Graph graph = record_abstract("mlp_attention").graph;
-  const Plan all = make_plan(graph), tight = make_plan(graph, {.budget = all.floor_bytes});
-  EXPECT_LT(all.floor_bytes, all.keep_all_peak_bytes);
+  PlanSearch search(graph);
+  const Plan all = search.plan(search.keep_all_peak()), tight = search.plan(search.floor());
+  EXPECT_LT(search.floor(), search.keep_all_peak());
   EXPECT_GT(count_nodes(tight.graph, "tanh"), count_nodes(all.graph, "tanh"));
 }
 

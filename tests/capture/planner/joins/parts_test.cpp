@@ -530,6 +530,7 @@ TEST_P(RandomJoins, ReplayEagerBits) {
     options.threads = 1 + k % 3;
     options.segment_us = k % 2 ? 0 : 5;
     options.parallel_peak = 10;
+    options.find_floor = false;
     if (k % 4 == 1) options.budget_percent = 85;
     if (k % 4 == 2) options.budget_percent = 100;
     const Plan plan = sound_plan(g, options);

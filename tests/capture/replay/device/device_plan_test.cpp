@@ -70,8 +70,8 @@ TEST(DevicePlan, ABudgetInPercentLeavesScratchAside) {
 TEST(DevicePlan, APlanOfTheCpuMayNotKeepItsBudgetOnADevice) {
   const auto fake = std::make_shared<test::FakeRuntime>();
   const ScopedDevice device(fake);
-  const Graph g = step_of("lenet", "bf16");
-  const Plan all = make_plan(g, {});
+  const Graph g = step_of("mlp", "bf16");
+  const Plan all = make_plan(g, {.find_floor = false});
   EXPECT_TRUE(keeps_budget_on(all)) << "it has no budget";
   const Plan on_cpu = make_plan(g, {.budget = all.peak_bytes});
   ASSERT_TRUE(on_cpu.feasible);
@@ -84,7 +84,7 @@ TEST(DevicePlan, APlanOfTheCpuMayNotKeepItsBudgetOnADevice) {
 TEST(DevicePlan, ABudgetThatOnlyScratchExceedsIsInfeasible) {
   const auto fake = std::make_shared<test::FakeRuntime>();
   const ScopedDevice device(fake);
-  const Graph g = step_of("lenet", "bf16");
+  const Graph g = step_of("mlp", "bf16");
   const Plan floor = make_plan(g, {});
   const Plan plan = make_device_plan(g, {.budget = floor.floor_bytes});
   EXPECT_FALSE(plan.feasible);
