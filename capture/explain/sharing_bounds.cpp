@@ -101,7 +101,7 @@ class RuleSet {
   }
 
   std::int64_t placed_peak(Candidate& c) {
-    PlacedCandidate placed = planning_.layouts.place(c, options_.budget);
+    PlacedCandidate placed = planning_.layouts.place(c, options_.budget, true);
     return finish_plan(c.order->facts, std::move(placed.cloned), c.cost, options_, &planning_.passes, std::move(placed.layout))
         .peak_bytes;
   }

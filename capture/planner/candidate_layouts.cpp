@@ -77,19 +77,19 @@ std::int64_t CandidateLayouts::tried_peak(Candidate& candidate) {
   return candidate.peak;
 }
 
-PlacedCandidate CandidateLayouts::known_or_search(const Candidate& candidate) {
+const PlacedCandidate& CandidateLayouts::laid_out(const Candidate& candidate, bool searched) {
   if (const auto kept = kept_.find(candidate.number); kept != kept_.end()) return kept->second;
-  for (const PlacedCandidate& placed : recent_)
-    if (placed.number == candidate.number) return placed;
-  recent_.push_back(search(candidate, 1));
+  for (const Recent& recent : recent_)
+    if (recent.placed.number == candidate.number && recent.searched == searched) return recent.placed;
+  recent_.push_back({searched, searched ? search(candidate, 1) : first(candidate)});
   if (recent_.size() > kMostRecent) recent_.pop_front();
-  return recent_.back();
+  return recent_.back().placed;
 }
 
 std::int64_t CandidateLayouts::placed_peak(const Candidate& candidate) {
   const auto known = placed_peaks_.find(candidate.number);
   if (known != placed_peaks_.end()) return known->second;
-  return placed_peaks_[candidate.number] = known_or_search(candidate).peak;
+  return placed_peaks_[candidate.number] = laid_out(candidate, true).peak;
 }
 
 void CandidateLayouts::keep_addresses(const Candidate& candidate, std::int64_t budget, PlacedCandidate* placed) const {
@@ -103,8 +103,8 @@ void CandidateLayouts::keep_addresses(const Candidate& candidate, std::int64_t b
   if (near.layout.near && !beats_the_floor(near.peak) && near.peak <= most) *placed = std::move(near);
 }
 
-PlacedCandidate CandidateLayouts::place(const Candidate& candidate, std::int64_t budget) {
-  PlacedCandidate placed = known_or_search(candidate);
+PlacedCandidate CandidateLayouts::place(const Candidate& candidate, std::int64_t budget, bool searched) {
+  PlacedCandidate placed = laid_out(candidate, searched);
   keep_addresses(candidate, budget, &placed);
   return placed;
 }

@@ -40,19 +40,24 @@ class CandidateLayouts {
   // From now on, no search makes a peak lower than this floor, which is one number whatever the budget.
   void hold_floor(std::int64_t floor) { floor_ = floor; }
 
-  // The peak of the layout that place() searches. It changes neither peak() nor a layout.
+  // The peak after a search. It changes neither peak() nor a layout.
   std::int64_t placed_peak(const Candidate& candidate);
 
-  // The layout of the candidate that a budget takes: after a search, and with the addresses of PlanOptions::near where they
-  // cost little. It changes no peak, so that no later answer depends on the budgets that were asked for before.
-  // `budget`: -1 for none.
-  PlacedCandidate place(const Candidate& candidate, std::int64_t budget);
+  // The layout of the candidate that a budget takes: that of peak() or, if `searched`, that of placed_peak(). The addresses of
+  // PlanOptions::near are kept where they cost little. It changes no peak, so that no later answer depends on the budgets that
+  // were asked for before. `budget`: -1 for none.
+  PlacedCandidate place(const Candidate& candidate, std::int64_t budget, bool searched);
 
  private:
+  struct Recent {
+    bool searched = false;
+    PlacedCandidate placed;
+  };
+
   PlacedCandidate greedy(const Candidate& candidate) const;
   PlacedCandidate first(const Candidate& candidate) const;
   PlacedCandidate search(const Candidate& candidate, std::int64_t parts) const;
-  PlacedCandidate known_or_search(const Candidate& candidate);
+  const PlacedCandidate& laid_out(const Candidate& candidate, bool searched);
   void keep_addresses(const Candidate& candidate, std::int64_t budget, PlacedCandidate* placed) const;
   void lay_out_again(const Candidate& candidate, const Placing& how, PlacedCandidate* placed) const;
   bool beats_the_floor(std::int64_t peak) const { return floor_ >= 0 && peak < floor_; }
@@ -63,7 +68,7 @@ class CandidateLayouts {
   std::optional<PlacedCandidate> lowest_;  // the greedy layout with the lowest peak, which is often the one that is taken
   std::map<std::size_t, PlacedCandidate> tried_;      // by number of the candidate: the layouts after a part of a search
   std::map<std::size_t, PlacedCandidate> kept_;       // the searched layouts, by number of the candidate
-  std::deque<PlacedCandidate> recent_;                // of the last candidates that budgets took
+  std::deque<Recent> recent_;                         // of the last candidates that budgets took
   std::map<std::size_t, std::int64_t> placed_peaks_;  // by number of the candidate
   std::int64_t floor_ = -1;
 };

@@ -2,7 +2,9 @@
 // is taken, or the lowest one if none fits. Without a budget the plan
 // recomputes the checkpoint regions that the user's program marks. If there are none, the plan keeps all.
 //
-// No candidate of `auto` depends on the budget, so the choice is monotone: a larger budget never costs more recomputation.
+// No candidate of `auto` depends on the budget, so the choice is monotone: a larger budget never costs more recomputation. In
+// graphs whose candidates are not on a ladder (candidate_ladder.h), each candidate has one layout for all budgets that take it
+// because it fits. So no plan of a larger budget fits a smaller budget and costs less than the plan of the smaller one.
 #include <tapedeck/capture/planner/choose_candidate.h>
 
 #include <tapedeck/capture/plan/placement_reasons.h>
@@ -126,26 +128,39 @@ Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const All
   return best;
 }
 
-// The cheapest candidate that keeps at most so many bytes alive; of equal ones the first.
-Candidate* cheapest_within(std::int64_t live_bytes, const Allowed& allowed, Planning* p) {
-  Candidate* cheapest = nullptr;
-  for (Candidate& c : p->candidates)
-    if (c.live_peak <= live_bytes && allowed(c) && (!cheapest || c.cost < cheapest->cost)) cheapest = &c;
-  return cheapest;
+// The candidates that no other beats by live bytes and cost, the cheapest first.
+std::vector<Candidate*> unbeaten(const Allowed& allowed, Planning* p) {
+  std::vector<Candidate*> ladder;
+  for (Candidate* c : sorted_by([](const Candidate& c) { return std::pair(c.cost, c.live_peak); }, allowed, &p->candidates))
+    if (ladder.empty() || c->live_peak < ladder.back()->live_peak) ladder.push_back(c);
+  return ladder;
 }
 
-// First offsets may lie far above the bytes that are alive, and leave a budget to a candidate that is much dearer. So at even
-// steps of live bytes the layout of the cheapest candidate is searched, from the budget down, until such a candidate fits, or
-// costs no less than `best`. The steps are the same for all budgets: so a larger budget still never costs more.
-const Candidate* cheapest_after_search(std::int64_t budget, const Limits& limits, const Allowed& allowed, const Candidate* best,
-                                       Planning* p) {
+// Of a ladder, the cheapest candidate within each step of live bytes.
+std::vector<Candidate*> cheapest_at_steps(const Limits& limits, const std::vector<Candidate*>& ladder) {
+  std::vector<Candidate*> rungs;
   for (std::int64_t step = kSteps - 1; step > 0; --step) {
     const std::int64_t live_bytes = limits.floor + (limits.keep_all_peak - limits.floor) / kSteps * step;
-    if (live_bytes > budget) continue;
-    const Candidate* cheapest = cheapest_within(live_bytes, allowed, p);
-    if (!cheapest || (best && cheapest->cost >= best->cost)) return best;
-    const std::int64_t peak = p->layouts.placed_peak(*cheapest);
-    if (peak <= budget && (peak >= limits.floor || cheapest->counts_for_floor())) return cheapest;
+    const auto within = [&](const Candidate* c) { return c->live_peak <= live_bytes; };
+    const auto cheapest = std::find_if(ladder.begin(), ladder.end(), within);
+    if (cheapest != ladder.end() && (rungs.empty() || rungs.back() != *cheapest)) rungs.push_back(*cheapest);
+  }
+  return rungs;
+}
+
+// First offsets may lie far above the bytes that are alive, and leave a budget to a candidate that is much dearer. So the
+// layouts of cheaper candidates are searched until one fits: in small graphs of all that no other beats, in larger graphs of
+// those at even steps of live bytes. These candidates are the same for all budgets. So a larger budget never costs more, and no
+// plan of a larger budget that fits a smaller one is cheaper than the plan of the smaller one.
+const Candidate* cheapest_after_search(std::int64_t budget, const Limits& limits, const Allowed& allowed, const Candidate* best,
+                                       Planning* p) {
+  std::vector<Candidate*> ladder = unbeaten(allowed, p);
+  if (!closes_candidates(*p)) ladder = cheapest_at_steps(limits, ladder);
+  for (const Candidate* c : ladder) {
+    if (best && c->cost >= best->cost) break;
+    if (c->live_peak > budget) continue;
+    const std::int64_t peak = p->layouts.placed_peak(*c);
+    if (peak <= budget && (peak >= limits.floor || c->counts_for_floor())) return c;
   }
   return best;
 }
@@ -191,18 +206,10 @@ Candidate& lowest_of(Strategy strategy, std::int64_t floor, std::int64_t budget,
   return least_peak([&](const Candidate& c) { return is_allowed(c, strategy, budget, *p) && may_be_least(c); }, p);
 }
 
-// Whether plans look for a cheaper candidate that fits after a search. In small graphs candidates are closed instead, and in
-// large ones a search takes too long.
+// Whether plans look for a cheaper candidate that fits after a search, which takes too long in large graphs.
 bool searches_cheaper(Strategy strategy, const Planning& p) {
   return strategy == Strategy::automatic && p.look_for == LookFor::budgets && p.effort.looks_for_floor() &&
-         !closes_candidates(p) && !places_few_candidates(p);
-}
-
-const Candidate* choose_candidate(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
-  const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget, *p); };
-  const Candidate* fits = budget < 0 ? nullptr : find_cheapest(budget, limits.floor, allowed, p);
-  if (budget >= limits.floor && searches_cheaper(strategy, *p)) fits = cheapest_after_search(budget, limits, allowed, fits, p);
-  return fits ? fits : &lowest_of(strategy, limits.floor, budget, p);
+         !places_few_candidates(p);
 }
 
 // Whether another candidate needs no search to fit every budget that this one may fit, and costs no more. Looks at a few.
@@ -278,8 +285,15 @@ std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits) {
   return static_cast<std::int64_t>(std::floor(options.budget_percent / 100.0 * static_cast<double>(limits.keep_all_peak)));
 }
 
+// A candidate that fits by its first offsets keeps them, because a search would give it a peak of which other budgets do not
+// know. A strategy that looks at one budget need not heed others.
 Choice choose(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
-  return {choose_candidate(limits, budget, strategy, p), budget, strategy, limits};
+  const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget, *p); };
+  const Candidate* fits = budget < 0 ? nullptr : find_cheapest(budget, limits.floor, allowed, p);
+  const Candidate* best = fits;
+  if (budget >= limits.floor && searches_cheaper(strategy, *p)) best = cheapest_after_search(budget, limits, allowed, fits, p);
+  if (!best) best = &lowest_of(strategy, limits.floor, budget, p);
+  return {best, best != fits || best->only_for >= 0, budget, strategy, limits};
 }
 
 void note_choice(const Choice& choice, Plan* plan) {

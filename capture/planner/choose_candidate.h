@@ -33,6 +33,7 @@ std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits);
 
 struct Choice {
   const Candidate* candidate = nullptr;
+  bool searched = false;                    // the plan gets the offsets of a search
   std::int64_t budget = -1;                 // bytes; -1: none
   Strategy strategy = Strategy::automatic;  // that was asked for
   Limits limits;

@@ -137,7 +137,7 @@ Plan PlanStages::plan_in_stages(std::int64_t budget, Strategy strategy) {
   const Candidate& chosen = *choice.candidate;
 
   // Place: every value and every workspace of the candidate gets its offset.
-  PlacedCandidate placed = planning_.layouts.place(chosen, budget);
+  PlacedCandidate placed = planning_.layouts.place(chosen, budget, choice.searched);
 
   // Segment: cut the nodes into tasks for the threads asked for, and write down the plan.
   Plan plan = finish_plan(chosen.order->facts, std::move(placed.cloned), chosen.cost, in_bytes(options_, budget),

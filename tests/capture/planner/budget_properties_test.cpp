@@ -212,6 +212,7 @@ class ProgramUnderBudgets {
       ASSERT_LE(plan.peak_bytes, budget);
       ASSERT_EQ(plan.floor_bytes, floor);
       ASSERT_GE(plan.cost_us, last.cost_us) << "a larger budget costs more";
+      ASSERT_TRUE(last.peak_bytes > budget || last.cost_us == plan.cost_us) << "the cheaper plan of a larger budget fits";
       ASSERT_GE(plan.cost_us * (1 + 1e-9), plan.cost_lower_bound_us);
       if (print(plan.graph) == print(last.graph) && plan.peak_bytes == last.peak_bytes) continue;
       ASSERT_NO_FATAL_FAILURE(check_plan_itself(plan));
