@@ -10,7 +10,9 @@
 #include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -39,6 +41,32 @@ void walk_range(const Walk& walk, std::int64_t begin, std::int64_t end, RowBody 
 
 // Walks the output (operand 0) and the inputs. A walk of more than `grain` elements runs in parallel.
 void walk_call(const KernelCall& call, RowBody body, const void* f, std::int64_t grain);
+
+// The loop of a kernel, for a caller that runs it on many short rows (elementwise/tiles.cpp) and then need not call the kernel
+// for each of them. Such a caller calls the kernel once, with views without elements, with kBindLoop in place of the number of
+// outputs, and with a BoundLoop as workspace, in which loops is 0. A kernel made of one map() writes its loop there; any other
+// kernel computes nothing, since there is nothing to compute.
+struct BoundLoop {
+  static constexpr std::size_t kMostBytes = 64;
+
+  std::int32_t loops;  // how many loops the kernel is made of; body and functor mean something if it is 1
+  RowBody body;
+  alignas(std::max_align_t) unsigned char functor[kMostBytes];  // the argument `f` of the body
+};
+inline constexpr std::int32_t kBindLoop = -1;
+
+// Writes the loop down as the BoundLoop of the call. A functor that cannot be copied byte by byte counts as two loops.
+template <class F>
+void bind_loop(const KernelCall& call, RowBody body, const F& f) {
+  auto& loop = *static_cast<BoundLoop*>(call.workspace);
+  if constexpr (std::is_trivially_copyable_v<F> && sizeof(F) <= BoundLoop::kMostBytes) {
+    ++loop.loops;
+    loop.body = body;
+    std::memcpy(loop.functor, &f, sizeof f);
+  } else {
+    loop.loops += 2;
+  }
+}
 
 namespace detail {
 
@@ -165,6 +193,7 @@ inline bool all_dense(const KernelCall& call, int n_inputs) {
 // A whole elementwise kernel: out = f(in...). `ns_per_item` is the rough cost of one element in nanoseconds; it sets the grain.
 template <class Out, class... In, class F>
 void map(const KernelCall& call, const F& f, double ns_per_item = 0.5) {
+  if (call.n_outputs == kBindLoop) return bind_loop(call, detail::row<F, Out, In...>, f);
   const std::int64_t grain = grain_for(ns_per_item);
   if (all_dense(call, sizeof...(In)))
     detail::dense_call<Out, In...>(call, f, call.outputs[0].numel(), grain, std::index_sequence_for<In...>{});

@@ -20,20 +20,25 @@ struct InTurn {
 using PairPatterns = std::integer_sequence<unsigned, 0b000, 0b001, 0b010, 0b100, 0b101, 0b110>;
 
 template <class First, class Second>
-void run_pair(const KernelCall& call) {
+void pair_row(const void*, char* const* ptr, const std::int64_t* strides, std::int64_t n) {
   using F = InTurn<First, Second>;
-  char* ptr[4] = {call.outputs[0].as<char>()};
-  std::int64_t strides[4] = {sizeof(float)};
   unsigned repeated = 0;
-  for (unsigned k = 0; k < 3; ++k) {
-    const View& in = call.inputs[k];
-    ptr[k + 1] = in.as<char>();
-    strides[k + 1] = in.strides[0] * static_cast<std::int64_t>(sizeof(float));
-    if (in.strides[0] == 0) repeated |= 1u << k;
-  }
-  const std::int64_t n = call.outputs[0].sizes[0];
+  for (unsigned k = 0; k < 3; ++k)
+    if (strides[k + 1] == 0) repeated |= 1u << k;
   if (!detail::patterned_row<F, float, float, float, float>(F{}, repeated, ptr, n, PairPatterns{}))
     detail::strided_row<float, float, float, float>(F{}, ptr, strides, n, std::make_index_sequence<3>{});
+}
+
+template <class First, class Second>
+void run_pair(const KernelCall& call) {
+  if (call.n_outputs == kBindLoop) return bind_loop(call, pair_row<First, Second>, InTurn<First, Second>{});
+  char* ptr[4] = {call.outputs[0].as<char>()};
+  std::int64_t strides[4] = {sizeof(float)};
+  for (unsigned k = 0; k < 3; ++k) {
+    ptr[k + 1] = call.inputs[k].as<char>();
+    strides[k + 1] = call.inputs[k].strides[0] * static_cast<std::int64_t>(sizeof(float));
+  }
+  pair_row<First, Second>(nullptr, ptr, strides, call.outputs[0].sizes[0]);
 }
 
 struct PairRow {

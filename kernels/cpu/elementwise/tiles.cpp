@@ -161,6 +161,21 @@ void scatter_row(const void* f, char* const* ptr, const std::int64_t* strides, s
   from.at += n * from.width;
 }
 
+void set_row_view(View* v, char* data, DType dtype, std::int64_t n, std::int64_t stride) {
+  v->data = data;
+  v->dtype = dtype;
+  v->rank = 1;
+  v->sizes[0] = n;
+  v->strides[0] = stride;
+}
+
+// The loop of a step, if its kernel is one loop, and the strides of result and operands in bytes. As with layouts, there is
+// room for many.
+struct StepLoop {
+  BoundLoop loop;
+  std::int64_t strides[kMaxOperands];
+};
+
 // Program and call together. It is made once for a call and read by all threads.
 struct Bound {
   const TileProgram& program;
@@ -168,6 +183,7 @@ struct Bound {
   Layout operands[kMostTileOperands];
   Layout results[kMostTileSteps];
   std::int32_t result_of[kMostTileSteps];  // by step: which result it makes; -1 for none
+  StepLoop loops[kMostTileSteps];
 
   Bound(const TileProgram& p, const KernelCall& c) : program(p), call(c) {
     for (std::int32_t i = 0; i < p.n_operands; ++i) set_layout(&operands[i], c.inputs[i]);
@@ -178,6 +194,38 @@ struct Bound {
       if (results[k].access == Access::repeated) results[k].access = Access::direct;  // one element
       if (results[k].access == Access::direct && lies_on_an_operand(results[k].data)) results[k].access = Access::staged;
     }
+    for (std::size_t s = 0; s < p.steps.size(); ++s)
+      if (p.steps[s].kernel) bind(p.steps[s], &loops[s]);
+  }
+
+  DType dtype_of(std::int32_t value) const {
+    return value < program.n_operands ? call.inputs[value].dtype : program.steps[value - program.n_operands].dtype;
+  }
+
+  bool repeats(std::int32_t value) const { return value < program.n_operands && operands[value].access == Access::repeated; }
+
+  void bind(const TileProgram::Step& step, StepLoop* l) const {
+    l->loop.loops = 0;
+    const std::size_t n = step.operands.size();
+    if (n >= kMaxOperands || step.f32_kernel) return;
+    View inputs[kMaxOperands], output;
+    l->strides[0] = static_cast<std::int64_t>(dtype_size(step.dtype));
+    set_row_view(&output, nullptr, step.dtype, 0, 1);
+    for (std::size_t i = 0; i < n; ++i) {
+      const DType dtype = dtype_of(step.operands[i]);
+      const std::int64_t stride = repeats(step.operands[i]) ? 0 : 1;
+      l->strides[i + 1] = stride * static_cast<std::int64_t>(dtype_size(dtype));
+      set_row_view(&inputs[i], nullptr, dtype, 0, stride);
+    }
+    KernelCall bind_call;
+    bind_call.inputs = inputs;
+    bind_call.outputs = &output;
+    bind_call.n_inputs = static_cast<std::int32_t>(n);
+    bind_call.n_outputs = kBindLoop;
+    bind_call.attrs = step.attrs;
+    bind_call.workspace = &l->loop;
+    bind_call.fault = call.fault;
+    step.kernel(bind_call);
   }
 
   // Later steps may read the operand, so such a result is written when the steps are done with the tile.
@@ -231,14 +279,30 @@ class Piece {
     const std::int32_t k = bound_.result_of[s];
     const bool direct = k >= 0 && bound_.results[k].access == Access::direct;
     at_[value] = direct ? bound_.results[k].data + begin * bound_.results[k].width : slot(static_cast<std::int32_t>(value));
+    const StepLoop& l = bound_.loops[s];
+    if (l.loop.loops == 1)
+      run_loop(step, l, at_[value], n);
+    else
+      call_kernel(step, at_[value], n);
+  }
+
+  void run_loop(const TileProgram::Step& step, const StepLoop& l, char* out, std::int64_t n) {
+    char* ptr[kMaxOperands] = {out};
+    for (std::size_t i = 0; i < step.operands.size(); ++i) ptr[i + 1] = at_[step.operands[i]];
+    l.loop.body(l.loop.functor, ptr, l.strides, n);
+  }
+
+  void call_kernel(const TileProgram::Step& step, char* out, std::int64_t n) {
     View* const views = reinterpret_cast<View*>(view_bytes_);
-    for (std::size_t i = 0; i < step.operands.size(); ++i)
-      set(&views[i], at_[step.operands[i]], dtype_of(step.operands[i]), n, repeats(step.operands[i]) ? 0 : 1);
-    View out;
-    set(&out, at_[value], step.dtype, n, 1);
+    for (std::size_t i = 0; i < step.operands.size(); ++i) {
+      const std::int32_t v = step.operands[i];
+      set_row_view(&views[i], at_[v], bound_.dtype_of(v), n, bound_.repeats(v) ? 0 : 1);
+    }
+    View output;
+    set_row_view(&output, out, step.dtype, n, 1);
     KernelCall call;
     call.inputs = views;
-    call.outputs = &out;
+    call.outputs = &output;
     call.n_inputs = static_cast<std::int32_t>(step.operands.size());
     call.n_outputs = 1;
     call.attrs = step.attrs;
@@ -249,20 +313,6 @@ class Piece {
       call.workspace_bytes = static_cast<std::size_t>(kThreadBytes - p_.n_slots * slot_bytes());
     }
     step.kernel(call);
-  }
-
-  DType dtype_of(std::int32_t value) const {
-    return value < p_.n_operands ? bound_.call.inputs[value].dtype : p_.steps[value - p_.n_operands].dtype;
-  }
-
-  bool repeats(std::int32_t value) const { return value < p_.n_operands && bound_.operands[value].access == Access::repeated; }
-
-  static void set(View* v, char* data, DType dtype, std::int64_t n, std::int64_t stride) {
-    v->data = data;
-    v->dtype = dtype;
-    v->rank = 1;
-    v->sizes[0] = n;
-    v->strides[0] = stride;
   }
 
   const Bound& bound_;
