@@ -1,8 +1,9 @@
-// The elementwise loop: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides. It takes one of three ways:
+// The elementwise loop: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides. It takes one of four ways:
 //   dense     all views are dense; the fast path of eager code, without any set-up
 //   rows      every operand of a row is contiguous, or one element read again and again (a bias, a scalar)
 //   strided   rows of any strides
-// All three call f on the same values, so they give the same bits. Neighbouring dimensions are merged where all views allow it.
+//   turned    as rows, for operands like a transposed matrix, of which a block is turned into contiguous rows first
+// All four call f on the same values, so they give the same bits. Neighbouring dimensions are merged where all views allow it.
 #pragma once
 
 #include <tapedeck/kernels/cpu/dispatch.h>
