@@ -43,8 +43,8 @@ struct Accumulating {
   const char* op;
   const char* form;
 };
-// Ops and their accumulating forms. A product in f16 or bf16 is rounded before it is added, but a form rounds only once. So
-// accumulating_form() returns no form for these dtypes.
+// Ops and their accumulating forms. A product in f16 or bf16 is rounded before it is added. addmm rounds it too; an op that
+// runs in f32 rounds only once, so accumulating_form() returns no form for it.
 constexpr Accumulating kForms[] = {{"matmul", "addmm"}, {"mul", "addcmul"}};
 
 }  // namespace

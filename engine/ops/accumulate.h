@@ -45,7 +45,7 @@ OP(addcmul, {
 OP(addmm,
    {
        .doc = "sum + the matrix product of a [..,m,k] and b [..,k,n], whose leading dimensions broadcast, of the sum's type",
-       .traits = kMatrixStrides,
+       .traits = kMatrixStrides | kNativeHalf,
        .inplace = {{0, 0}},
        .min_inputs = 3,
        .max_inputs = 3,

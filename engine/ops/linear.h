@@ -12,7 +12,7 @@ namespace tapedeck TAPEDECK_API {
 OP(linear,
    {
        .doc = "x [..,in] times w [in,out], plus bias [out] if there is one",
-       .traits = kAnyStrides | kLowPrecision,
+       .traits = kAnyStrides | kLowPrecision | kNativeHalf,
        .min_inputs = 2,
        .max_inputs = 3,
        .infer = infer_linear,

@@ -8,7 +8,7 @@ namespace tapedeck TAPEDECK_API {
 
 OP(matmul, {
                .doc = "matrix product of [..,m,k] and [..,k,n]; leading dimensions broadcast",
-               .traits = kMatrixStrides | kLowPrecision,
+               .traits = kMatrixStrides | kLowPrecision | kNativeHalf,
                .min_inputs = 2,
                .max_inputs = 2,
                .infer = infer_matmul,

@@ -9,8 +9,13 @@
 //
 // Every kernel runs on one thread, at a size that stays in the second cache (256 KiB) and at one that does not fit in any
 // (64 MiB). Times are CPU times of the thread, because machines are shared. A NAME selects the rows that contain it.
+//
+// Products, convolutions and attention run at the sizes of models, and are measured in multiplications and additions per
+// nanosecond (GF/s), in f32 and in bf16 by turns. `a'` and `b'` say that a factor lies in the memory with its columns one
+// behind the other, as in a backward pass.
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/example.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 #include <oneapi/tbb/task_arena.h>
@@ -116,6 +121,41 @@ const Case kCases[] = {
     {"lion(f32[R,1024], f32[R,1024], f32[R,1024], f32[] in (0.01,0.1)) {weight_decay=0.1}", Limit::copy},
 };
 
+// A kernel that multiplies. Every `real` is f32 or bf16.
+struct Product {
+  const char* text;
+  const char* turned = "";  // the factors that are turned
+};
+
+const Product kProducts[] = {
+    {"matmul(real[20,650], real[650,2600])"},
+    {"matmul(real[20,2600], real[2600,650])", "b'"},
+    {"matmul(real[650,20], real[20,2600])", "a'"},
+    {"linear(real[700,650], real[650,2600], real[2600])"},
+    {"linear(real[700,650], real[650,10000])", "b'"},
+    {"linear(real[1024,256], real[256,1024], real[1024])"},
+    {"matmul(real[1024,1024], real[1024,256])", "b'"},
+    {"matmul(real[256,1024], real[1024,1024])", "a'"},
+    {"linear(real[1024,768], real[768,3072], real[3072])"},
+    {"matmul(real[1024,3072], real[3072,768])", "b'"},
+    {"matmul(real[768,1024], real[1024,3072])", "a'"},
+    {"linear(real[1,1024], real[1024,1024])"},
+    {"linear(real[1,1024], real[1024,1024])", "b'"},
+    {"matmul(real[64,64,64], real[64,64,64])"},
+    {"scaled_dot_product_attention(real[8,4,128,64], real[8,4,128,64], real[8,4,128,64]) {scale=0.125, causal=true}"},
+    {"scaled_dot_product_attention(real[8,4,197,64], real[8,4,197,64], real[8,4,197,64]) {scale=0.125}"},
+    {"scaled_dot_product_attention_grad(real[8,4,128,64], real[8,4,128,64], real[8,4,128,64], real[8,4,128,64], f32[8,4,128] "
+     "in "
+     "(5,6), real[8,4,128,64], f32[8,4,128]) {scale=0.125, causal=true}"},
+    {"conv2d(real[8,64,56,56], real[64,64,3,3]) {padding=[1]}"},
+    {"conv2d(real[8,256,14,14], real[256,256,3,3]) {padding=[1]}"},
+    {"conv2d(real[8,3,224,224], real[64,3,7,7]) {stride=[2], padding=[3]}"},
+    {"conv2d_input_grad(real[8,64,56,56], real[64,64,3,3]) {size=[56,56], padding=[1]}"},
+    {"conv2d_weight_grad(real[8,64,56,56], real[8,64,56,56]) {size=[3,3], padding=[1]}"},
+    {"conv2d_weight_grad(real[8,256,14,14], real[8,256,14,14]) {size=[3,3], padding=[1]}"},
+    {"conv2d(real[8,96,112,112], real[96,1,3,3]) {padding=[1], groups=96}"},
+};
+
 double cpu_ns() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -166,7 +206,7 @@ class Work {
     call_.n_outputs = static_cast<std::int32_t>(outputs_.size());
     call_.attrs = example_.attrs();
     call_.fault = &fault_;
-    runs_ = std::max(1, static_cast<int>(2e5 / run_ns(1)));
+    if (takes_its_types()) runs_ = std::max(1, static_cast<int>(2e5 / run_ns(1)));
   }
 
   // Nanoseconds of one run: the mean over about 0.2 ms.
@@ -181,6 +221,14 @@ class Work {
     return most;
   }
   const char* fault() const { return fault_.what; }
+  bool takes_its_types() const { return !runs_in_f32(*example_.op, example_.types(), outputs_); }
+  double flops() const { return example_.op->cost ? example_.op->cost(example_.types(), outputs_, example_.attrs()).flops : 0; }
+  // Turns operand i around: its last two dimensions trade places in the memory.
+  void turn(int i) {
+    View& v = views_[static_cast<std::size_t>(i)];
+    std::swap(v.strides[v.rank - 1], v.strides[v.rank - 2]);
+    v.strides[v.rank - 1] = v.sizes[v.rank - 2], v.strides[v.rank - 2] = 1;
+  }
 
  private:
   double run_ns(int runs) {
@@ -227,7 +275,14 @@ class Work {
     if (v.dtype == DType::f64) fill(v.as<double>(), o, seed);
     if (v.dtype == DType::i32) fill(v.as<std::int32_t>(), o, seed);
     if (v.dtype == DType::i64) fill(v.as<std::int64_t>(), o, seed);
+    if (kernels::is_half(v.dtype)) fill_halves(v, o, seed);
     views_.push_back(v);
+  }
+  static void fill_halves(const View& v, const ExampleOperand& o, std::uint64_t seed) {
+    std::vector<float> wide(static_cast<std::size_t>(o.type.numel()));
+    fill(wide.data(), o, seed);
+    for (std::size_t i = 0; i < wide.size(); ++i)
+      v.as<std::uint16_t>()[i] = v.dtype == DType::bf16 ? kernels::to_bf16(wide[i]).bits : kernels::to_f16(wide[i]).bits;
   }
 
   ParsedExample example_;
@@ -277,6 +332,36 @@ void print(std::vector<Row> rows) {
                r.limit == Limit::exp ? r.exp_ns : 0.0, r.percent(), r.text);
 }
 
+// ---- products ----
+
+Work product_work(const Product& p, const char* real) {
+  std::string text = p.text;
+  for (std::size_t at; (at = text.find("real")) != std::string::npos;) text.replace(at, 4, real);
+  return Work(text, 0);
+}
+
+void measure_product(const Product& p, int rounds) {
+  const std::string turned = p.turned;
+  Work f32 = product_work(p, "f32"), bf16 = product_work(p, "bf16");
+  if (!bf16.takes_its_types()) return;
+  std::vector<double> ns[2];
+  for (Work* work : {&f32, &bf16}) {
+    if (turned.find("a'") != turned.npos) work->turn(0);
+    if (turned.find("b'") != turned.npos) work->turn(1);
+  }
+  for (int round = 0; round < rounds; ++round) {
+    ns[0].push_back(f32.run_ns());
+    ns[1].push_back(bf16.run_ns());
+  }
+  fmt::print("{:>9.1f} {:>9.1f} {:>8.2f}  {} {}\n", f32.flops() / median(ns[0]), f32.flops() / median(ns[1]),
+             median(ns[1]) / median(ns[0]), p.text, p.turned);
+}
+
+bool is_chosen(const std::string& text, const std::vector<std::string>& names) {
+  return names.empty() ||
+         std::any_of(names.begin(), names.end(), [&](const std::string& name) { return text.find(name) != text.npos; });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -295,9 +380,9 @@ int main(int argc, char** argv) {
   std::vector<Row> rows;
   for (const Case& c : kCases)
     for (const std::int64_t bytes : sizes)
-      if (names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-            return std::string(c.text).find(name) != std::string::npos;
-          }))
-        rows.push_back(measure(c, bytes, rounds));
-  print(std::move(rows));
+      if (is_chosen(c.text, names)) rows.push_back(measure(c, bytes, rounds));
+  if (!rows.empty()) print(std::move(rows));
+  fmt::print("{:>9} {:>9} {:>8}  {}\n", "f32 GF/s", "bf16 GF/s", "time", "kernel");
+  for (const Product& p : kProducts)
+    if (is_chosen(p.text, names)) measure_product(p, rounds);
 }

@@ -1,6 +1,6 @@
-// matmul: batches of matrices of f32, f64, i32 or i64, of any strides. linear: one product of all rows; a bias is added to each
-// tile while the tile is in the cache. addmm: each tile of the product is computed in a buffer and then added to the result, so
-// the bits are those of matmul followed by add.
+// matmul: batches of matrices of any strides; f16 and bf16 are in half_products.cpp. linear: one product of all rows; a bias is
+// added to each tile while the tile is in the cache. addmm: each tile of the product is computed in a buffer and then added to
+// the result, so the bits are those of matmul followed by add.
 //
 // The shape alone cuts the result into tiles. A tile runs over the inner dimension in fixed steps. Each step is one call of
 // dnnl_sgemm (f32), or of a small loop (other types, and f32 products too small for a call). The step always gets plain
@@ -10,7 +10,10 @@
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/onednn.h>
+#include <tapedeck/kernels/cpu/products/half_products.h>
+#include <tapedeck/kernels/cpu/products/matrix.h>
 #include <tapedeck/kernels/cpu/transpose.h>
+#include <tapedeck/kernels/half.h>
 #include <tapedeck/kernels/parallel.h>
 #include <tapedeck/kernels/scalar.h>
 
@@ -28,15 +31,6 @@ constexpr std::int64_t kTileCols = 256;
 constexpr std::int64_t kTileInner = 256;
 constexpr std::int64_t kTinyProduct = 20 * 20 * 20;
 
-// A matrix inside a view, with any row and column strides (in elements).
-template <class T>
-struct Matrix {
-  T* data;
-  std::int64_t rows, cols, row_stride, col_stride;
-
-  T* at(std::int64_t r, std::int64_t c) const { return data + r * row_stride + c * col_stride; }
-};
-
 // A block of a matrix: its rows are contiguous, `stride` elements apart.
 template <class T>
 struct Block {
@@ -51,12 +45,6 @@ void copy_into(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std
     for (std::int64_t j = 0; j < cols; ++j) to[i * cols + j] = *m.at(row + i, col + j);
 }
 
-// Whether every block of the matrix is row-major as it lies.
-template <class T>
-bool is_plain(const Matrix<const T>& m) {
-  return (m.col_stride == 1 || m.cols == 1) && (m.row_stride >= m.cols || m.rows == 1);
-}
-
 // The rows [row, row + rows) and columns [col, col + cols) as a row-major block: the matrix itself if it is row-major,
 // otherwise a copy in `buffer`.
 template <class T>
@@ -66,22 +54,6 @@ Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col,
   copy_into(m, row, col, rows, cols, buffer);
   return {buffer, cols};
 }
-
-// A view of any rank and strides as a matrix: the last dimension is a row, and all other dimensions are counted row-major.
-template <class T>
-struct Rows {
-  const View& view;
-  std::int64_t cols;
-
-  const T* row(std::int64_t index) const {
-    std::int64_t offset = 0;
-    for (int d = view.rank - 2; d >= 0; --d) {
-      offset += index % view.sizes[d] * view.strides[d];
-      index /= view.sizes[d];
-    }
-    return view.as<const T>() + offset;
-  }
-};
 
 // A row-major block of the view: the view itself if it is dense, otherwise a copy in `buffer`.
 template <class T>
@@ -223,18 +195,6 @@ void add_tile(bool tiny, const Matrix<const T>& old, const Matrix<const T>& a, c
     for (std::int64_t j = 0; j < n; ++j) *c.at(row + i, col + j) = Add{}(*old.at(row + i, col + j), product[i * n + j]);
 }
 
-// Matrix number `index` of a view. The leading dimensions count the matrices; a broadcast dimension has stride 0.
-template <class T>
-Matrix<T> matrix_of(const View& v, std::int64_t index) {
-  std::int64_t offset = 0;
-  for (int d = v.rank - 3; d >= 0; --d) {
-    offset += index % v.sizes[d] * v.strides[d];
-    index /= v.sizes[d];
-  }
-  const int r = v.rank - 2, c = v.rank - 1;
-  return {static_cast<T*>(v.data) + offset, v.sizes[r], v.sizes[c], v.strides[r], v.strides[c]};
-}
-
 // The number of tiles below each other that one job takes: several if the blocks of b must be turned, and if there are enough
 // jobs.
 template <class T>
@@ -336,7 +296,9 @@ void linear_of(const KernelCall& call) {
 }  // namespace
 
 void linear(const KernelCall& call) {
-  for_floats(call, call.outputs[0].dtype, [&](auto t) { linear_of<decltype(t)>(call); });
+  const DType dtype = call.outputs[0].dtype;
+  if (is_half(dtype)) return linear_half(call, half_products(dtype));
+  for_floats(call, dtype, [&](auto t) { linear_of<decltype(t)>(call); });
 }
 
 void addmm(const KernelCall& call) {
@@ -349,6 +311,9 @@ void addmm(const KernelCall& call) {
       return addmm_of<std::int32_t>(call);
     case DType::i64:
       return addmm_of<std::int64_t>(call);
+    case DType::f16:
+    case DType::bf16:
+      return addmm_half(call, half_products(call.outputs[0].dtype));
     default:
       return unsupported(call, call.outputs[0].dtype);
   }
@@ -364,6 +329,9 @@ void matmul(const KernelCall& call) {
       return matmul_of<std::int32_t>(call);
     case DType::i64:
       return matmul_of<std::int64_t>(call);
+    case DType::f16:
+    case DType::bf16:
+      return matmul_half(call, half_products(call.outputs[0].dtype));
     default:
       return unsupported(call, call.outputs[0].dtype);
   }

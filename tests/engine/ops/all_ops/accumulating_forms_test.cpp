@@ -68,13 +68,17 @@ TEST(AccumulatingForms, AreTheOpThenAddBitForBit) {
   }
 }
 
-// In half types, op and add round twice. No form does that, so no form may be declared.
-TEST(AccumulatingForms, DoNotHoldForHalfTypes) {
+// In half types, op and add round twice. So does addmm; no other form does, so no other may be declared.
+TEST(AccumulatingForms, OfHalfTypesRoundTwice) {
+  const Tensor a = random_like(empty({DType::f32, {33, 40}}), 3), b = random_like(empty({DType::f32, {40, 21}}), 4),
+               sum = random_like(empty({DType::f32, {33, 21}}), 5);
   for (DType half : {DType::f16, DType::bf16}) {
     const Type t{half, {4, 4}};
     const Type in[] = {t, t};
-    EXPECT_EQ(accumulating_form(ops::matmul, in, {&t, 1}), nullptr);
+    EXPECT_EQ(accumulating_form(ops::matmul, in, {&t, 1}), &ops::addmm);
     EXPECT_EQ(accumulating_form(ops::mul, in, {&t, 1}), nullptr);
+    const Tensor left = cast(a, half), right = cast(b, half), before = cast(sum, half);
+    EXPECT_TRUE(bit_equal(addmm(before, left, right), add(before, matmul(left, right)))) << dtype_name(half);
   }
 }
 
