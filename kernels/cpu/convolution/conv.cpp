@@ -1,17 +1,24 @@
 // The convolution kernels. They make a ConvShape from the views and choose between oneDNN, matrix products and plain loops.
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 
+#include <tapedeck/kernels/checked_math.h>
 #include <tapedeck/kernels/cpu/convolution/conv_plan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cpu/kernels.h>
+#include <tapedeck/kernels/cpu/products/bf16_pairs.h>
+#include <tapedeck/kernels/half.h>
 
 #include <algorithm>
 
 namespace tapedeck::kernels::cpu {
 
 std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType dtype) {
-  return dtype != DType::f32 || shape.empty() ? 0 : conv_workspace(pass, shape);
+  if (dtype == DType::f64) return 0;
+  const std::int64_t in_f32 = shape.empty() ? 0 : conv_workspace(pass, shape);
+  if (dtype == DType::f32) return in_f32;
+  return limited_sum({half_scratch(shape.batch * shape.in_size()), half_scratch(shape.batch * shape.out_size()),
+                      half_scratch(shape.weight_size()), in_f32});
 }
 
 namespace {
@@ -51,22 +58,40 @@ void convolve(const KernelCall& call, ConvPass pass, const ConvShape& shape) {
   });
 }
 
+// Convolves halves: bf16 by oneDNN if the processor multiplies pairs of bf16, all others as f32 copies in the workspace.
+void convolve_half(const KernelCall& call, ConvPass pass, const ConvShape& shape, Kernel in_f32) {
+  const View &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
+  if (out.dtype == DType::bf16 && multiplies_bf16_pairs() && !shape.empty() &&
+      convolve_onednn_bf16(pass, shape, strides_of(pass, call), a.as<std::uint16_t>(), b.as<std::uint16_t>(),
+                           out.as<std::uint16_t>(), call.workspace, call.workspace_bytes))
+    return;
+  KernelCall copied = call;
+  copied.f32_kernel = in_f32;
+  run_in_f32(copied);
+}
+
+void convolve_in(const KernelCall& call, ConvPass pass, const ConvShape& shape, Kernel kernel) {
+  is_half(call.outputs[0].dtype) ? convolve_half(call, pass, shape, kernel) : convolve(call, pass, shape);
+}
+
 template <int kDims>
 void forward(const KernelCall& call) {
-  convolve(call, ConvPass::forward,
-           conv_shape(kDims, call.inputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvAttrs>()));
+  convolve_in(call, ConvPass::forward,
+              conv_shape(kDims, call.inputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvAttrs>()), forward<kDims>);
 }
 
 template <int kDims>
 void input_grad(const KernelCall& call) {
-  convolve(call, ConvPass::input_grad,
-           conv_shape(kDims, call.outputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvInputGradAttrs>()));
+  convolve_in(call, ConvPass::input_grad,
+              conv_shape(kDims, call.outputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvInputGradAttrs>()),
+              input_grad<kDims>);
 }
 
 template <int kDims>
 void weight_grad(const KernelCall& call) {
-  convolve(call, ConvPass::weight_grad,
-           conv_shape(kDims, call.inputs[1].sizes, call.outputs[0].sizes, call.attributes<ConvWeightGradAttrs>()));
+  convolve_in(call, ConvPass::weight_grad,
+              conv_shape(kDims, call.inputs[1].sizes, call.outputs[0].sizes, call.attributes<ConvWeightGradAttrs>()),
+              weight_grad<kDims>);
 }
 
 }  // namespace

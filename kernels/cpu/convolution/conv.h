@@ -70,7 +70,8 @@ struct ConvStrides {
 inline ConvStrides packed_images(const ConvShape& s) { return {s.in_size(), s.out_size()}; }
 
 // The bytes of workspace for one pass. They depend on these arguments alone, not on the machine or the number of threads. A
-// kernel with less workspace, or none, still computes the result, but more slowly and with other rounding.
+// kernel with less workspace, or none, still computes the result, but more slowly and with other rounding. That of f16 and bf16
+// holds f32 copies of the operands and the result, because not every processor convolves bf16; the kernel needs it.
 std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType dtype);
 
 // Computes the pass with plain loops: for f64, and for shapes that the other two ways refuse. The operands and the result are
@@ -79,9 +80,12 @@ template <class T>
 void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second,
                        T* output);
 
-// Computes the pass with oneDNN, f32. Returns false if oneDNN has no fast way for the shape, or if the workspace is too small.
+// Computes the pass with oneDNN: f32, and bf16 with sums in f32, which needs a processor that multiplies pairs of bf16. Returns
+// false if oneDNN has no fast way for the shape, or if the workspace is too small.
 bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
                      float* output, void* workspace, std::size_t workspace_bytes);
+bool convolve_onednn_bf16(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const std::uint16_t* first,
+                          const std::uint16_t* second, std::uint16_t* output, void* workspace, std::size_t workspace_bytes);
 
 // Computes the pass as matrix products over gathered columns, f32. Returns false if the products would be too small to be fast,
 // or if the workspace is too small.

@@ -35,6 +35,7 @@ struct Job {
   ConvPass pass;
   ConvShape shape;
   ConvStrides strides;
+  DType dtype;  // f32 or bf16
   ConvPlan plan;
   ConvEntry* main = nullptr;  // the primitives for a full group
   ConvEntry* rest = nullptr;  // the primitives for the last group of a chunk, if that group is smaller
@@ -47,6 +48,10 @@ struct Job {
   ConvEntry* entry_for(std::int64_t images) const {
     if (images == plan.group) return main;
     return images == rest_of(plan.images_per_chunk) ? rest : tail;
+  }
+  // The address of element `index` of a tensor.
+  const char* at(const void* data, std::int64_t index) const {
+    return static_cast<const char*>(data) + index * static_cast<std::int64_t>(dtype_size(dtype));
   }
   bool sums_weights() const { return pass == ConvPass::weight_grad; }
   std::int64_t shared_bytes() const { return sums_weights() ? 0 : b_bytes; }
@@ -70,7 +75,7 @@ void count_bytes(Job& job, ConvEntry* entry) {
 
 // Finds the primitives of the job. Returns false if oneDNN refuses the shape.
 bool prepare(Job& job) {
-  const auto entry = [&](std::int64_t images) { return conv_entry(job.pass, job.shape, images, job.plan.group); };
+  const auto entry = [&](std::int64_t images) { return conv_entry(job.pass, job.shape, job.dtype, images, job.plan.group); };
   job.rest = job.tail = nullptr;
   job.main = entry(job.plan.group);
   if (!job.main) return false;
@@ -96,21 +101,21 @@ bool for_groups(const Job& job, std::int64_t chunk, F&& f) {
 // Computes the forward pass or the input gradient of the images of one chunk: the images that one task of parallel_for
 // computes, one group after the other. `weights` are the weights in oneDNN's layout, `weights_plain` the same weights in ours;
 // a primitive reads one of the two. Returns false if oneDNN reports an error.
-bool run_images(const Job& job, std::int64_t chunk, const float* in, const float* weights_plain, void* weights, float* out,
+bool run_images(const Job& job, std::int64_t chunk, const void* in, const void* weights_plain, void* weights, void* out,
                 char* scratch) {
   const bool forward = job.pass == ConvPass::forward;
   const std::int64_t in_stride = forward ? job.strides.in : job.strides.out,
                      out_stride = forward ? job.strides.out : job.strides.in;
   return for_groups(job, chunk, [&](ConvRunner& r, std::int64_t image) {
-    r.set_a(in + image * in_stride, in_stride, scratch);
-    r.set_out(out + image * out_stride, out_stride, scratch + job.a_bytes);
+    r.set_a(job.at(in, image * in_stride), in_stride, scratch);
+    r.set_out(job.at(out, image * out_stride), out_stride, scratch + job.a_bytes);
     r.set_b(weights_plain, weights);
     r.set_scratchpad(scratch + job.a_bytes + job.out_bytes);
     return r.reorder_a() && r.compute() && r.reorder_out();
   });
 }
 
-bool convolve_images(const Job& job, const float* in, const float* weights, float* out, char* workspace) {
+bool convolve_images(const Job& job, const void* in, const void* weights, void* out, char* workspace) {
   {
     const OneThread one_thread;
     const Loan runner(*job.main);
@@ -137,7 +142,7 @@ void add_to(float* sum, const float* x, std::int64_t bytes) {
 }
 
 // Computes the weight gradient of one chunk: the first group writes the chunk's sum, and the other groups add to it.
-bool run_weights(const Job& job, std::int64_t chunk, const float* dy, const float* x, char* workspace) {
+bool run_weights(const Job& job, std::int64_t chunk, const void* dy, const void* x, char* workspace) {
   char* const scratch = workspace + chunk * job.chunk_bytes();
   float* const sum = sum_of_chunk(job, workspace, chunk);
   float* const piece = sum + job.out_bytes / 4;
@@ -145,8 +150,8 @@ bool run_weights(const Job& job, std::int64_t chunk, const float* dy, const floa
   bool first = true;
   return for_groups(job, chunk, [&](ConvRunner& r, std::int64_t image) {
     float* const to = first ? sum : piece;
-    r.set_a(dy + image * job.strides.out, job.strides.out, scratch);
-    r.set_b(x + image * job.strides.in, job.strides.in, scratch + job.a_bytes);
+    r.set_a(job.at(dy, image * job.strides.out), job.strides.out, scratch);
+    r.set_b(job.at(x, image * job.strides.in), job.strides.in, scratch + job.a_bytes);
     r.set_out(to, to);
     r.set_scratchpad(piece + job.out_bytes / 4);
     if (!r.reorder_a() || !r.reorder_b() || !r.compute()) return false;
@@ -156,7 +161,7 @@ bool run_weights(const Job& job, std::int64_t chunk, const float* dy, const floa
   });
 }
 
-bool convolve_weights(const Job& job, const float* dy, const float* x, float* dw, char* workspace) {
+bool convolve_weights(const Job& job, const void* dy, const void* x, void* dw, char* workspace) {
   std::atomic<bool> ok{true};
   parallel_for(job.plan.chunks, 1, [&](std::int64_t begin, std::int64_t end) {
     const OneThread one_thread;
@@ -169,7 +174,7 @@ bool convolve_weights(const Job& job, const float* dy, const float* x, float* dw
   float* const total = sum_of_chunk(job, workspace, 0);
   for (std::int64_t c = 1; c < job.plan.chunks; ++c) add_to(total, sum_of_chunk(job, workspace, c), bytes);
   if (!out.reordered()) {
-    std::copy(total, total + job.shape.weight_size(), dw);
+    std::copy(total, total + job.shape.weight_size(), static_cast<float*>(dw));
     return true;
   }
   const OneThread one_thread;
@@ -178,15 +183,14 @@ bool convolve_weights(const Job& job, const float* dy, const float* x, float* dw
   return runner->reorder_out();
 }
 
-}  // namespace
-
-bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
-                     float* output, void* workspace, std::size_t workspace_bytes) {
+bool convolve_elements(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, DType dtype, const void* first,
+                       const void* second, void* output, void* workspace, std::size_t workspace_bytes) {
   if (workspace_bytes < static_cast<std::size_t>(conv_workspace(pass, shape))) return false;
   Job job;
   job.pass = pass;
   job.shape = shape;
   job.strides = strides;
+  job.dtype = dtype;
   job.plan = conv_plan(pass, shape);
   if (!prepare(job)) return false;
   const auto room = static_cast<std::int64_t>(workspace_bytes);
@@ -198,6 +202,18 @@ bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& s
   char* const bytes = static_cast<char*>(workspace);
   return job.sums_weights() ? convolve_weights(job, first, second, output, bytes)
                             : convolve_images(job, first, second, output, bytes);
+}
+
+}  // namespace
+
+bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
+                     float* output, void* workspace, std::size_t workspace_bytes) {
+  return convolve_elements(pass, shape, strides, DType::f32, first, second, output, workspace, workspace_bytes);
+}
+
+bool convolve_onednn_bf16(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const std::uint16_t* first,
+                          const std::uint16_t* second, std::uint16_t* output, void* workspace, std::size_t workspace_bytes) {
+  return convolve_elements(pass, shape, strides, DType::bf16, first, second, output, workspace, workspace_bytes);
 }
 
 }  // namespace tapedeck::kernels::cpu

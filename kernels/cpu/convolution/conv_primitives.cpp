@@ -1,5 +1,5 @@
-// Makes oneDNN's primitives and keeps them in a cache: (pass, shape, group) -> ConvEntry, or null if oneDNN refuses the shape.
-// Making a primitive is slow, so each shape makes its primitives once; see conv_primitives.h.
+// Makes oneDNN's primitives and keeps them in a cache: (pass, shape, dtype, group) -> ConvEntry, or null if oneDNN refuses the
+// shape. Making a primitive is slow, so each shape makes its primitives once; see conv_primitives.h.
 #include <tapedeck/kernels/cpu/convolution/conv_primitives.h>
 
 #include <tapedeck/kernels/cpu/onednn.h>
@@ -21,7 +21,7 @@ const dnnl::engine& cpu_engine() {
   return *forever;
 }
 
-memory::desc plain_desc(const memory::dims& dims, memory::format_tag tag) { return {dims, memory::data_type::f32, tag}; }
+memory::data_type data_type_of(DType dtype) { return dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32; }
 
 dnnl::reorder reorder_between(const memory::desc& plain, const memory::desc& wanted, bool is_output) {
   const memory::desc &from = is_output ? wanted : plain, &to = is_output ? plain : wanted;
@@ -32,6 +32,7 @@ ConvOperand operand(const memory::desc& plain, const memory::desc& wanted, bool 
   ConvOperand o;
   o.plain = plain;
   o.wanted = wanted;
+  o.element_bytes = static_cast<std::int64_t>(memory::data_type_size(plain.data_type()));
   if (plain != wanted) o.reorder = reorder_between(plain, wanted, is_output);
   return o;
 }
@@ -48,7 +49,7 @@ ConvOperand images_operand(const memory::desc& plain, const memory::desc& wanted
   const dnnl_blocking_desc_t& blocks = wanted.data.format_desc.blocking;
   if (interleaves_images(blocks)) throw dnnl::error(dnnl_unimplemented, "images do not lie one behind the other");
   o.image_size = plain.data.format_desc.blocking.strides[0];
-  o.image_bytes = blocks.strides[0] * static_cast<std::int64_t>(sizeof(float));
+  o.image_bytes = blocks.strides[0] * static_cast<std::int64_t>(memory::data_type_size(wanted.data_type()));
   if (!o.reordered()) return o;
   one[0] = 1;
   const memory::dims start(one.size(), 0);
@@ -68,7 +69,7 @@ void append(memory::dims& dims, const Spatial& spatial, bool flat, std::int64_t 
   for (std::size_t i = flat ? 1 : 0; i < 3; ++i) dims.push_back(spatial[i] - less);
 }
 
-Descs plain_descs(const ConvShape& s, std::int64_t batch) {
+Descs plain_descs(const ConvShape& s, memory::data_type type, std::int64_t batch) {
   using tag = memory::format_tag;
   const bool flat = s.flat(), grouped = s.groups > 1;
   memory::dims x = {batch, s.in_channels}, y = {batch, s.out_channels}, w;
@@ -79,7 +80,7 @@ Descs plain_descs(const ConvShape& s, std::int64_t batch) {
   append(y, {s.out(0), s.out(1), s.out(2)}, flat);
   const tag images = flat ? tag::nchw : tag::ncdhw;
   const tag weights = flat ? (grouped ? tag::goihw : tag::oihw) : (grouped ? tag::goidhw : tag::oidhw);
-  Descs d{plain_desc(x, images), plain_desc(w, weights), plain_desc(y, images), {}, {}, {}, {}};
+  Descs d{{x, type, images}, {w, type, weights}, {y, type, images}, {}, {}, {}, {}};
   append(d.stride, s.stride, flat);
   append(d.dilation, s.dilation, flat, 1);
   append(d.before, s.before, flat);
@@ -96,11 +97,14 @@ void require_fast(const Desc& pd, const ConvShape& s) {
   if (slow) throw dnnl::error(dnnl_unimplemented, "no fast way");
 }
 
-ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t batch, const memory::desc* weights) {
-  const Descs plain = plain_descs(s, batch);
+ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, DType dtype, std::int64_t batch,
+                               const memory::desc* weights) {
+  const memory::data_type type = data_type_of(dtype);
+  const Descs plain = plain_descs(s, type, batch);
   const auto any = memory::format_tag::any;
-  const memory::desc x = plain_desc(plain.x.dims(), any), y = plain_desc(plain.y.dims(), any);
-  const memory::desc w = weights ? *weights : plain_desc(plain.w.dims(), any);
+  const memory::desc x(plain.x.dims(), type, any), y(plain.y.dims(), type, any), any_w(plain.w.dims(), type, any),
+      any_dw(plain.w.dims(), memory::data_type::f32, any);
+  const memory::desc w = weights ? *weights : pass == ConvPass::weight_grad ? any_dw : any_w;
   const auto direct = dnnl::algorithm::convolution_direct;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -122,7 +126,7 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
             DNNL_ARG_WEIGHTS,
             DNNL_ARG_DST};
   }
-  const auto hint = forward(plain_desc(plain.w.dims(), any));
+  const auto hint = forward(any_w);
   if (pass == ConvPass::input_grad) {
     const dnnl::convolution_backward_data::primitive_desc pd(
         {direct, x, w, y, plain.stride, plain.dilation, plain.before, plain.after}, attr, cpu_engine(), hint);
@@ -152,14 +156,17 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
 struct Key {
   ConvPass pass;
   ConvShape shape;
+  DType dtype;
   std::int64_t main_group;
-  bool operator==(const Key& o) const { return pass == o.pass && shape == o.shape && main_group == o.main_group; }
+  bool operator==(const Key& o) const {
+    return pass == o.pass && shape == o.shape && dtype == o.dtype && main_group == o.main_group;
+  }
 };
 
 struct KeyHash {
   std::size_t operator()(const Key& k) const {
     const ConvShape& s = k.shape;
-    std::size_t hash = static_cast<std::size_t>(k.pass);
+    std::size_t hash = static_cast<std::size_t>(k.pass) + 8 * static_cast<std::size_t>(k.dtype);
     const auto mix = [&hash](std::int64_t v) { hash = (hash ^ static_cast<std::size_t>(v)) * 0x9E3779B97F4A7C15u; };
     for (const std::int64_t v : {s.batch, s.in_channels, s.out_channels, s.groups, k.main_group}) mix(v);
     for (const Spatial& list : {s.in, s.kernel, s.stride, s.dilation, s.before, s.after})
@@ -178,9 +185,10 @@ Cache& cache() {
   return *forever;
 }
 
-std::unique_ptr<ConvEntry> make_entry(ConvPass pass, const ConvShape& shape, std::int64_t group, const memory::desc* weights) {
+std::unique_ptr<ConvEntry> make_entry(ConvPass pass, const ConvShape& shape, DType dtype, std::int64_t group,
+                                      const memory::desc* weights) {
   try {
-    return std::make_unique<ConvEntry>(make_primitives(pass, shape, group, weights));
+    return std::make_unique<ConvEntry>(make_primitives(pass, shape, dtype, group, weights));
   } catch (const dnnl::error&) {
     return nullptr;
   }
@@ -207,12 +215,12 @@ ConvRunner::Side ConvRunner::make_side(const ConvOperand& operand) {
   return side;
 }
 
-void ConvRunner::set(Side& side, const ConvOperand& operand, const float* plain, std::int64_t stride, void* wanted) {
-  float* const data = const_cast<float*>(plain);
+void ConvRunner::set(Side& side, const ConvOperand& operand, const void* plain, std::int64_t stride, void* wanted) {
+  void* const data = const_cast<void*>(plain);
   const bool apart = operand.apart(stride);
-  side.images = apart ? data : nullptr;
+  side.images = apart ? static_cast<char*>(data) : nullptr;
   side.packed = static_cast<char*>(wanted);
-  side.stride = stride;
+  side.stride = stride * operand.element_bytes;
   if (!apart) side.plain.set_data_handle(data);
   side.wanted.set_data_handle(operand.reordered() || apart ? wanted : data);
 }
@@ -229,11 +237,10 @@ bool ConvRunner::reorder(const ConvOperand& operand, Side& side, memory& from, m
 
 bool ConvRunner::reorder_images(const ConvOperand& operand, Side& side, bool pack) {
   for (std::int64_t i = 0; i < operand.images; ++i) {
-    float* const image = side.images + i * side.stride;
+    char* const image = side.images + i * side.stride;
     char* const packed = side.packed + i * operand.image_bytes;
     if (!operand.reordered()) {
-      std::memcpy(pack ? packed : reinterpret_cast<char*>(image), pack ? reinterpret_cast<char*>(image) : packed,
-                  static_cast<std::size_t>(operand.image_bytes));
+      std::memcpy(pack ? packed : image, pack ? image : packed, static_cast<std::size_t>(operand.image_bytes));
       continue;
     }
     side.image_plain.set_data_handle(image);
@@ -270,12 +277,12 @@ void ConvEntry::give_back(std::unique_ptr<ConvRunner> runner) {
   idle_.push_back(std::move(runner));
 }
 
-ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, std::int64_t group, std::int64_t main_group) {
-  Key key{pass, shape, main_group};
+ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, DType dtype, std::int64_t group, std::int64_t main_group) {
+  Key key{pass, shape, dtype, main_group};
   key.shape.batch = group;
   const memory::desc* weights = nullptr;
   if (group != main_group) {
-    ConvEntry* const main = conv_entry(pass, shape, main_group, main_group);
+    ConvEntry* const main = conv_entry(pass, shape, dtype, main_group, main_group);
     if (!main) return nullptr;
     weights = pass == ConvPass::weight_grad ? &main->primitives().out.wanted : &main->primitives().b.wanted;
   }
@@ -284,7 +291,7 @@ ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, std::int64_t group,
   const auto found = c.entries.find(key);
   if (found != c.entries.end()) return found->second.get();
   const OneThread one_thread;  // a primitive remembers the number of threads at its creation
-  return (c.entries[key] = make_entry(pass, shape, group, weights)).get();
+  return (c.entries[key] = make_entry(pass, shape, dtype, group, weights)).get();
 }
 
 }  // namespace tapedeck::kernels::cpu

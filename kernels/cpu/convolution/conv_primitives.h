@@ -4,11 +4,13 @@
 //   forward           a = x,  b = w,  out = y
 //   input gradient    a = dy, b = w,  out = dx
 //   weight gradient   a = dy, b = x,  out = dw
-// oneDNN chooses the layouts ("any"). An operand for which it chooses another layout than plain NCHW or OIHW is reordered into
-// the workspace.
+// The operands are f32 or bf16. oneDNN sums in f32, and writes dw in f32, so that the parts of a batch can be added before dw
+// is rounded. It chooses the layouts ("any"). An operand for which it chooses another layout than plain NCHW or OIHW is
+// reordered into the workspace.
 #pragma once
 
 #include <tapedeck/kernels/cpu/convolution/conv.h>
+#include <tapedeck/kernels/dtype.h>
 
 #include <dnnl.hpp>
 
@@ -24,7 +26,8 @@ struct ConvOperand {
   dnnl::memory::desc plain, wanted;
   dnnl::reorder reorder;  // empty if the layouts are the same
   std::int64_t images = 1;
-  std::int64_t image_size = 0;  // elements from one image to the next in the plain layout
+  std::int64_t image_size = 0;     // elements from one image to the next in the plain layout
+  std::int64_t element_bytes = 0;  // of one element in the plain layout
   // Bytes from one image to the next in the wanted layout; this and the next three fields are set if images > 1.
   std::int64_t image_bytes = 0;
   dnnl::memory::desc image_plain, image_wanted;
@@ -52,11 +55,11 @@ class ConvRunner {
 
   // Set the addresses of the operands and of the workspace for reordered operands. `stride` is the number of elements from one
   // image to the next.
-  void set_a(const float* images, std::int64_t stride, void* wanted) { set(a_, primitives_.a, images, stride, wanted); }
-  void set_b(const float* images, std::int64_t stride, void* wanted) { set(b_, primitives_.b, images, stride, wanted); }
-  void set_b(const float* weights, void* wanted) { set(b_, primitives_.b, weights, 0, wanted); }
-  void set_out(const float* images, std::int64_t stride, void* wanted) { set(out_, primitives_.out, images, stride, wanted); }
-  void set_out(const float* weights, void* wanted) { set(out_, primitives_.out, weights, 0, wanted); }
+  void set_a(const void* images, std::int64_t stride, void* wanted) { set(a_, primitives_.a, images, stride, wanted); }
+  void set_b(const void* images, std::int64_t stride, void* wanted) { set(b_, primitives_.b, images, stride, wanted); }
+  void set_b(const void* weights, void* wanted) { set(b_, primitives_.b, weights, 0, wanted); }
+  void set_out(const void* images, std::int64_t stride, void* wanted) { set(out_, primitives_.out, images, stride, wanted); }
+  void set_out(const void* weights, void* wanted) { set(out_, primitives_.out, weights, 0, wanted); }
   void set_scratchpad(void* scratch) { scratchpad_.set_data_handle(scratch); }
 
   bool reorder_a() { return reorder(primitives_.a, a_, a_.plain, a_.wanted); }
@@ -67,13 +70,13 @@ class ConvRunner {
  private:
   struct Side {
     dnnl::memory plain, wanted, image_plain, image_wanted;
-    float* images = nullptr;  // the images, if they lie apart
+    char* images = nullptr;   // the images, if they lie apart
     char* packed = nullptr;   // the workspace that holds them one behind the other
-    std::int64_t stride = 0;
+    std::int64_t stride = 0;  // bytes from one image to the next
   };
 
   static Side make_side(const ConvOperand& operand);
-  static void set(Side& side, const ConvOperand& operand, const float* plain, std::int64_t stride, void* wanted);
+  static void set(Side& side, const ConvOperand& operand, const void* plain, std::int64_t stride, void* wanted);
   bool reorder(const ConvOperand& operand, Side& side, dnnl::memory& from, dnnl::memory& to);
   bool reorder_images(const ConvOperand& operand, Side& side, bool pack);
   bool execute(const dnnl::reorder& reorder, dnnl::memory& from, dnnl::memory& to);
@@ -98,8 +101,8 @@ class ConvEntry {
   std::vector<std::unique_ptr<ConvRunner>> idle_;
 };
 
-// The entry for calls of `group` images, or null if oneDNN refuses the shape. `shape.batch` is ignored. The entry for a last,
-// smaller group shares the layout of the weights with the entry for `main_group` images. Thread safe.
-ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, std::int64_t group, std::int64_t main_group);
+// The entry for calls of `group` images of f32 or bf16 elements, or null if oneDNN refuses the shape. `shape.batch` is ignored.
+// The entry for a last, smaller group shares the layout of the weights with the entry for `main_group` images. Thread safe.
+ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, DType dtype, std::int64_t group, std::int64_t main_group);
 
 }  // namespace tapedeck::kernels::cpu

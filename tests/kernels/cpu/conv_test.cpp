@@ -7,6 +7,7 @@
 #include <tapedeck/kernels/cpu/convolution/conv_plan.h>
 #include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cpu/kernels.h>
+#include <tapedeck/kernels/half.h>
 
 #include <gtest/gtest.h>
 
@@ -122,15 +123,16 @@ Results convolve(const Operands& in, const ConvShape& s, bool with_workspace = t
   return out;
 }
 
+// `size` is the sum of the magnitudes that an element adds, and `rounding` the error of storing it.
 void expect_near(const Array& got, const std::vector<double>& expected, const std::vector<double>& size, double tolerance,
-                 const char* what) {
+                 double rounding, const char* what) {
   for (std::int64_t i = 0; i < got.numel(); ++i) {
     const auto u = static_cast<std::size_t>(i);
-    ASSERT_NEAR(got.get(i), expected[u], size[u] * tolerance) << what << " element " << i;
+    ASSERT_NEAR(got.get(i), expected[u], size[u] * tolerance + std::fabs(expected[u]) * rounding) << what << " element " << i;
   }
 }
 
-void expect_convolution(const Operands& in, const Results& out, const ConvShape& s) {
+void expect_convolution(const Operands& in, const Results& out, const ConvShape& s, double rounding = 0) {
   const std::vector<double> in_x = values(in.x), in_w = values(in.w), in_y = values(in.y);
   const auto zeros = [](const Array& a) { return std::vector<double>(static_cast<std::size_t>(a.numel())); };
   std::vector<double> y = zeros(in.y), dx = zeros(in.x), dw = zeros(in.w), y_size = y, dx_size = dx, dw_size = dw;
@@ -142,9 +144,9 @@ void expect_convolution(const Operands& in, const Results& out, const ConvShape&
     add(dw[wi], dw_size[wi], in_y[yi] * in_x[xi]);
   });
   const double tolerance = in.x.view.dtype == DType::f32 ? 2e-6 : 1e-14;
-  expect_near(out.y, y, y_size, tolerance, "y");
-  expect_near(out.dx, dx, dx_size, tolerance, "dx");
-  expect_near(out.dw, dw, dw_size, tolerance, "dw");
+  expect_near(out.y, y, y_size, tolerance, rounding, "y");
+  expect_near(out.dx, dx, dx_size, tolerance, rounding, "dx");
+  expect_near(out.dw, dw, dw_size, tolerance, rounding, "dw");
 }
 
 const ConvShape kShapes[] = {
@@ -188,6 +190,45 @@ TEST_P(Conv, MatchesTheDefinition) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Operands in(random, dtype, GetParam());
     expect_convolution(in, convolve(in, GetParam()), GetParam());
+  }
+}
+
+// The number that a half holds, as f32.
+Array widened(const Array& half) {
+  const Array wide = make_array(DType::f32, Sizes(half.view.sizes, half.view.sizes + half.view.rank));
+  for (std::int64_t i = 0; i < wide.numel(); ++i) {
+    const std::uint16_t bits = half.at<std::uint16_t>(i);
+    wide.at<float>(i) =
+        half.view.dtype == DType::bf16 ? kernels::to_f32(kernels::Bf16{bits}) : kernels::to_f32(kernels::F16{bits});
+  }
+  return wide;
+}
+
+Array rounded_to(DType dtype, const Array& wide) {
+  const Array half = make_array(dtype, Sizes(wide.view.sizes, wide.view.sizes + wide.view.rank));
+  for (std::int64_t i = 0; i < wide.numel(); ++i)
+    half.at<std::uint16_t>(i) =
+        dtype == DType::bf16 ? kernels::to_bf16(wide.at<float>(i)).bits : kernels::to_f16(wide.at<float>(i)).bits;
+  return half;
+}
+
+Operands in_halves(DType dtype, Operands in) {
+  for (Array* a : {&in.x, &in.w, &in.y}) *a = rounded_to(dtype, *a);
+  return in;
+}
+
+TEST_P(Conv, MatchesTheDefinitionInHalves) {
+  Random random(kConvSeed);
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const Operands halves = in_halves(dtype, Operands(random, DType::f32, GetParam()));
+    Operands in = halves;
+    for (Array* a : {&in.x, &in.w, &in.y}) *a = widened(*a);
+    Results out, again;
+    with_threads(1, [&] { out = convolve(halves, GetParam()); });
+    with_threads(2, [&] { again = convolve(halves, GetParam()); });
+    EXPECT_TRUE(same_bits(out.y, again.y) && same_bits(out.dx, again.dx) && same_bits(out.dw, again.dw));
+    const double half_unit = dtype == DType::bf16 ? std::ldexp(1.0, -8) : std::ldexp(1.0, -11);
+    expect_convolution(in, {widened(out.y), widened(out.dx), widened(out.dw)}, GetParam(), half_unit);
   }
 }
 
