@@ -1,4 +1,4 @@
-// Tests what must hold for every plan under a budget, on 500 random programs of 10 to 60 nodes with 16 budgets each, from one
+// Tests what must hold for every plan under a budget, on 1,000 random programs of 10 to 60 nodes with 16 budgets each, from one
 // byte below the floor to the peak of the plan that keeps all. All budgets of a program are asked of one PlanSearch. A failure
 // names the seed of its program.
 #include <tapedeck/tests/capture/byte_simulation.h>
@@ -335,7 +335,7 @@ class ProgramUnderBudgets {
 #ifdef TAPEDECK_SANITIZED
 constexpr unsigned kPrograms = 100, kShards = 20;  // of each kind one for a shard; the release build runs all
 #else
-constexpr unsigned kPrograms = 500, kShards = 20;
+constexpr unsigned kPrograms = 1000, kShards = 20;
 #endif
 
 class BudgetProperties : public ::testing::TestWithParam<unsigned> {};
