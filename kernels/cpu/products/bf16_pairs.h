@@ -36,4 +36,10 @@ void pack_bf16_panels(std::int64_t k, std::int64_t n, const std::uint16_t* from,
 void multiply_bf16_pairs(std::int64_t m, std::int64_t n, std::int64_t pairs, LeftPairs a, const Bf16Pair* panels, float* c,
                          std::int64_t c_stride, bool accumulate);
 
+// The same product for at most kFewBf16Rows rows, with the right factor as it lies: k rows of n numbers, row_stride apart.
+// Packing it would take longer than the product.
+inline constexpr std::int64_t kFewBf16Rows = 4;
+void multiply_few_bf16_rows(std::int64_t m, std::int64_t n, std::int64_t k, LeftPairs a, const std::uint16_t* right,
+                            std::int64_t row_stride, float* c, std::int64_t c_stride, bool accumulate);
+
 }  // namespace tapedeck::kernels::cpu

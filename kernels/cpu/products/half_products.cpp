@@ -128,8 +128,14 @@ void sum_pairs(const A& a, const Matrix<const Half>& b, const HalfTile& t) {
   alignas(64) Bf16Pair right[kHalfInner / 2 * kHalfCols];
   for (std::int64_t inner = 0; inner < a.cols; inner += kHalfInner) {
     const std::int64_t k = std::min(kHalfInner, a.cols - inner);
-    pack_bf16_panels(k, t.n, b.at(inner, t.col), b.row_stride, b.col_stride, right);
-    multiply_bf16_pairs(t.m, t.n, (k + 1) / 2, left_pairs(a, t.row, inner, t.m, k, left), right, t.sums, kHalfCols, inner > 0);
+    const Half* const block = b.at(inner, t.col);
+    const LeftPairs pairs = left_pairs(a, t.row, inner, t.m, k, left);
+    if (t.m <= kFewBf16Rows && b.col_stride == 1) {
+      multiply_few_bf16_rows(t.m, t.n, k, pairs, block, b.row_stride, t.sums, kHalfCols, inner > 0);
+      continue;
+    }
+    pack_bf16_panels(k, t.n, block, b.row_stride, b.col_stride, right);
+    multiply_bf16_pairs(t.m, t.n, (k + 1) / 2, pairs, right, t.sums, kHalfCols, inner > 0);
   }
 }
 
