@@ -1,5 +1,6 @@
 #include <tapedeck/viewer/plan/release_later.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -16,7 +17,10 @@ namespace tapedeck::viewer {
 namespace {
 
 // The allocator of glibc keeps what is freed, and a large plan is a gigabyte of small pieces. What small plans leave is used
-// again soon.
+// again soon. The allocator visits all free pieces when it is asked how much is free, so it is asked when nothing was handed
+// over for a moment.
+constexpr std::chrono::milliseconds kMoment(200);
+
 void give_back_free_memory() {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
   constexpr std::size_t kMuch = std::size_t{256} << 20;
@@ -46,14 +50,19 @@ class Releaser {
 
  private:
   void work() {
+    const auto has_work = [&] { return quit_ || !waiting_.empty(); };
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] { return quit_ || !waiting_.empty(); });
+      if (!changed_.wait_for(lock, kMoment, has_work)) {
+        lock.unlock();
+        give_back_free_memory();
+        lock.lock();
+        changed_.wait(lock, has_work);
+      }
       if (waiting_.empty()) return;
       std::vector<std::shared_ptr<const void>> taken = std::exchange(waiting_, {});
       lock.unlock();
       taken.clear();  // destructors may hand over further references
-      give_back_free_memory();
       lock.lock();
     }
   }
