@@ -116,6 +116,8 @@ SavedSession SessionKeeper::now() const {
   saved.recorded_order = options.ordering == Ordering::recorded;
   saved.wishes = session.wishes();
   saved.place = pending_ ? pending_->place : place_of(session);
+  saved.memory_region = window_.memory().regions().saved();
+  saved.graph_region = window_.graph().saved_region();
   saved.range = pending_ ? pending_->range : session.range();
   saved.bookmarks = bookmarks_.all();
   saved.tables = tables();
@@ -133,6 +135,8 @@ void SessionKeeper::enter(FoundSession found, std::string plan_mark) {
     restore_tables(found.saved->tables);
     if (const auto& open = found.saved->open_modules)
       window_.graph().set_open_modules(std::set<std::string>(open->begin(), open->end()));
+    window_.memory().restore_region(found.saved->memory_region);
+    window_.graph().restore_region(found.saved->graph_region);
     window_.place_panels(layout_if_signed(found.saved->layout));
     pending_ = Pending{found.saved->place, found.saved->range};
   }

@@ -1,10 +1,12 @@
 // Tests sessions in the window, with real events: what a person set up is there again when the file is opened again; files that
 // were only looked at get none; bad sessions never stop a file from opening.
 #include <tapedeck/tests/viewer/compare/find_compare.h>
+#include <tapedeck/tests/viewer/loops.h>
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/capture/formats/file_calls.h>
 #include <tapedeck/viewer/options.h>
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/saved/saved_place.h>
 #include <tapedeck/viewer/screenshot.h>
@@ -183,6 +185,76 @@ TEST_F(SessionWindow, EverythingIsThereAgain) {
   EXPECT_TRUE(window->keeper().message().empty()) << window->keeper().message();
   close();
   EXPECT_EQ(read_session(read(session_path())).bookmarks, saved.bookmarks);
+}
+
+// The body of the scan in the memory plan, zoomed, and a branch in the graph, each with a value selected.
+TEST_F(SessionWindow, OpenRegionsAndTheirSelectionsAreThereAgain) {
+  path = folder.write("loops.graph", graph_with_loops());
+  const auto settled = [&] {
+    return window->memory().regions().settled() && window->graph().settled() && window->memory_canvas().settled() &&
+           window->panel("graph").canvas->settled();
+  };
+  const auto inside = [&](const std::string& name) {
+    const Graph& graph = window->memory().regions().session().model()->graph();
+    for (ValueId v = 0; v < graph.value_count(); ++v)
+      if (graph.value_name(v) == name) return v;
+    return kNone;
+  };
+  open();
+  window->show_panel("graph");
+  window->session().select_value(value("y"));
+  ASSERT_TRUE(window->memory().enter_selection());
+  window->session().select_value(value("b"));
+  ASSERT_TRUE(spin_until(settled));
+  ASSERT_TRUE(window->graph().enter_selection());
+  ASSERT_TRUE(spin_until(settled));
+  click(window->memory_canvas(), *window->memory().place_of(inside("m")));
+  wheel(window->memory_canvas(), *window->memory().place_of(inside("m")), 2);
+  click(*window->panel("graph").canvas, *window->graph().place_of(window->graph().scene()->layout.box_of_node[0]));
+  ASSERT_TRUE(spin_until(settled));
+  const SavedSession saved = window->keeper().now();
+  EXPECT_EQ(saved.memory_region.path, (RegionPath{{"y", 0}}));
+  EXPECT_EQ(saved.memory_region.place.value, "m");
+  EXPECT_TRUE(saved.memory_region.place.view);
+  EXPECT_EQ(saved.graph_region.path, (RegionPath{{"b", 0}}));
+  EXPECT_EQ(saved.graph_region.place.value, "r");
+  close();
+
+  open();
+  ASSERT_TRUE(spin_until(settled));
+  EXPECT_EQ(window->memory().regions().path(), saved.memory_region.path);
+  EXPECT_EQ(window->memory().regions().session().selection().value, inside("m"));
+  EXPECT_EQ(window->memory().regions().session().view, *saved.memory_region.place.view);
+  EXPECT_EQ(window->graph().inside(), saved.graph_region.path);
+  EXPECT_EQ(window->keeper().now().memory_region, saved.memory_region);
+  EXPECT_EQ(window->keeper().now().graph_region, saved.graph_region);
+  const std::string bytes = read(session_path());
+  window->memory().leave(0);  // a person goes elsewhere, and stays there in another plan
+  plan();
+  EXPECT_EQ(window->memory().depth(), 0u);
+  close();
+  EXPECT_TRUE(read_session(read(session_path())).memory_region.path.empty());
+  EXPECT_EQ(read_session(read(session_path())).graph_region, read_session(bytes).graph_region);
+}
+
+// A file whose graph changed may not have the region any more.
+TEST_F(SessionWindow, ARegionThatIsGoneIsLeftOut) {
+  path = folder.write("loops.graph", graph_with_loops());
+  open();
+  window->session().select_value(value("y"));
+  ASSERT_TRUE(window->memory().enter_selection());
+  ASSERT_TRUE(spin_until([&] { return window->memory().regions().region() != nullptr; }));
+  close();
+  ASSERT_TRUE(has_file());
+  std::string text = graph_with_loops();
+  text.replace(text.find("trips=100"), 9, "trips=101");
+  for (const std::string& graph : {text, training_graph(4)}) {
+    folder.write("loops.graph", graph);
+    open(Sessions::read);
+    EXPECT_TRUE(spin_until([&] { return window->memory().regions().settled(); }));
+    EXPECT_EQ(window->memory().depth(), graph == text ? 1u : 0u);
+    close();
+  }
 }
 
 TEST_F(SessionWindow, AFileThatIsOnlyLookedAtGetsNoSession) {

@@ -4,6 +4,7 @@
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/release_later.h>
+#include <tapedeck/viewer/saved/saved_place.h>
 #include <tapedeck/viewer/words/format.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
@@ -95,6 +96,7 @@ void GraphPanel::take(std::shared_ptr<const GraphScene> scene) {
   view_.set(view_.plot(), scene_->layout.width, scene_->layout.height);
   hold_anchor();
   show_revealed();
+  select_restored();
 }
 
 void GraphPanel::finish() {
@@ -120,6 +122,7 @@ void GraphPanel::closed() {
   inside_.clear();
   open_inside_.reset();
   selected_inside_.clear();
+  restored_.reset();
   outside_.clear();
   chosen_.clear();
   anchor_.reset();
@@ -301,6 +304,7 @@ void GraphPanel::go_inside(RegionPath path) {
   inside_ = std::move(path);
   open_inside_.reset();
   selected_inside_.clear();
+  restored_.reset();
   chosen_.clear();
   anchor_.reset();
   marks_ = GraphMarks();
@@ -348,6 +352,25 @@ bool GraphPanel::leave(std::size_t depth) {
   if (depth >= inside_.size()) return false;
   go_inside(RegionPath(inside_.begin(), inside_.begin() + static_cast<std::ptrdiff_t>(depth)));
   return true;
+}
+
+SavedRegion GraphPanel::saved_region() const {
+  if (restored_) return *restored_;
+  if (!is_inside() || !scene_ || scene_->place.path != inside_) return {inside_, {}};
+  return {inside_, viewer::place_of(*scene_->model, selected_inside_)};
+}
+
+void GraphPanel::restore_region(const SavedRegion& region) {
+  if (region.path.empty()) return;
+  go_inside(region.path);
+  restored_ = region;
+  repaint();
+}
+
+// The selection of a session file, once the region is there.
+void GraphPanel::select_restored() {
+  if (!restored_ || !is_fresh() || scene_->place.path != restored_->path) return;
+  selected_inside_ = selection_at(std::exchange(restored_, std::nullopt)->place, *scene_->model);
 }
 
 void GraphPanel::select(ValueId v, NodeId n) {

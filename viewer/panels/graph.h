@@ -11,6 +11,7 @@
 #include <tapedeck/viewer/panels/graph_view.h>
 #include <tapedeck/viewer/panels/plot.h>
 #include <tapedeck/viewer/planning/awaited_task.h>
+#include <tapedeck/viewer/saved/saved_session.h>
 
 #include <cstdint>
 #include <deque>
@@ -53,6 +54,9 @@ class GraphPanel : public PicturePanel {
   // The open modules, as a session keeps them; none: as at first.
   const OpenModules& open_modules() const { return open_; }
   void set_open_modules(OpenModules open);
+  // The region that is drawn and the selection in it, as a session keeps them; the view is that of the whole region.
+  SavedRegion saved_region() const;
+  void restore_region(const SavedRegion& region);
 
   // For tests.
   bool settled() const;  // the layout of what was asked for is shown, and nothing waits for it
@@ -112,6 +116,7 @@ class GraphPanel : public PicturePanel {
   void enter_box(NodeId n);  // of the scene
   bool show_region(int region);
   void tell_about_regions(NodeId n) const;
+  void select_restored();
   bool is_inside() const { return !inside_.empty(); }
   OpenModules& open_now() { return is_inside() ? open_inside_ : open_; }
   const OpenModules& open_now() const { return is_inside() ? open_inside_ : open_; }
@@ -125,10 +130,11 @@ class GraphPanel : public PicturePanel {
   Wanted shown_, asked_;
   std::string error_;
   OpenModules open_;
-  RegionPath inside_;               // the region that is drawn; empty: the step
-  OpenModules open_inside_;         // of that region
-  Selection selected_inside_;       // of that region
-  std::vector<GraphView> outside_;  // the views of the step and of the regions on the way
+  RegionPath inside_;                    // the region that is drawn; empty: the step
+  OpenModules open_inside_;              // of that region
+  Selection selected_inside_;            // of that region
+  std::optional<SavedRegion> restored_;  // its selection waits for its layout
+  std::vector<GraphView> outside_;       // the views of the step and of the regions on the way
   GraphMarks marks_;
   std::string chosen_;  // the path of the module that was clicked last; empty: none
   std::optional<Anchor> anchor_;

@@ -173,6 +173,11 @@ void MemoryPanel::finish() {
   picture_.lod().finish();
 }
 
+void MemoryPanel::restore_region(const SavedRegion& region) {
+  regions_.restore(region);
+  ask_for_frame();
+}
+
 void MemoryPanel::stop() {
   regions_.stop();
   picture_.lod().stop();

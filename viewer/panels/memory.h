@@ -68,6 +68,7 @@ class MemoryPanel : public PicturePanel {
   bool leave(std::size_t depth);
   std::size_t depth() const { return regions_.depth(); }
   const RegionSession& regions() const { return regions_; }
+  void restore_region(const SavedRegion& region);  // as a session file has it
   // The level of detail of the last frame is there.
   bool is_fresh() const { return picture_.lod().is_fresh(); }
 

@@ -2,6 +2,7 @@
 
 #include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/release_later.h>
+#include <tapedeck/viewer/saved/saved_place.h>
 #include <tapedeck/viewer/words/index.h>
 
 #include <utility>
@@ -30,6 +31,7 @@ RegionSession::RegionSession(Session& step, Observer& panel, std::function<void(
 }
 
 void RegionSession::go(RegionPath path) {
+  restored_.reset();
   if (path == path_) return;
   path_ = std::move(path);
   asked_ = 0;
@@ -80,6 +82,8 @@ bool RegionSession::settled() const {
 void RegionSession::update() {
   if (std::optional<Result> result = task_.take()) take(std::move(*result));
   inside_.set_time_unit(step_.time_unit());
+  // A plan that lacks the region led back to the step; a later plan may have it.
+  if (restored_ && path_.empty() && step_.model() != nullptr && asked_ != step_.model()->serial()) path_ = restored_->path;
   if (settled() || task_.busy() || asked_ == step_.model()->serial()) return;
   asked_ = step_.model()->serial();
   task_.start([step = step_.shared_model(), path = path_](const std::atomic<bool>&) {
@@ -94,6 +98,24 @@ void RegionSession::take(Result result) {
   path_ = region_->place.path;
   if (!is_same_place) inside_.show(nullptr);
   inside_.show(region_->place.model);
+  show_restored();
+}
+
+SavedRegion RegionSession::saved() const {
+  if (restored_) return *restored_;
+  return region() != nullptr ? SavedRegion{path_, place_of(inside_)} : SavedRegion{path_, {}};
+}
+
+void RegionSession::restore(SavedRegion region) {
+  if (region.path.empty()) return;
+  go(region.path);
+  restored_ = std::move(region);
+}
+
+void RegionSession::show_restored() {
+  if (!restored_ || restored_->path != path_) return;
+  const SavedRegion region = *std::exchange(restored_, std::nullopt);
+  show_place(region.place, &inside_);
 }
 
 void RegionSession::finish() {
@@ -108,6 +130,7 @@ void RegionSession::finish() {
 void RegionSession::forget() {
   task_.cancel();
   path_.clear();
+  restored_.reset();
   asked_ = 0;
   release_later(std::exchange(region_, nullptr));
   inside_.show(nullptr);

@@ -8,6 +8,7 @@
 #include <tapedeck/viewer/plan/regions.h>
 #include <tapedeck/viewer/plan/workspace_parts.h>
 #include <tapedeck/viewer/planning/awaited_task.h>
+#include <tapedeck/viewer/saved/saved_session.h>
 
 #include <functional>
 #include <memory>
@@ -43,8 +44,12 @@ class RegionSession {
   // Enters the selected node; where none is selected that has regions, shows the next region of the node around. False if there
   // is nothing to show.
   bool enter_selection();
-  void show_region(int region);    // of the node around. REQUIRES: region()
-  bool leave(std::size_t depth);   // back to the step (0), or to a region on the way; false if it is shown already
+  void show_region(int region);   // of the node around. REQUIRES: region()
+  bool leave(std::size_t depth);  // back to the step (0), or to a region on the way; false if it is shown already
+  // The region that is shown, its selection and its view, as a session file keeps them. A restored region is shown as soon as a
+  // plan has it, unless a person goes elsewhere before.
+  SavedRegion saved() const;
+  void restore(SavedRegion region);
   void update();                   // takes what is there, and asks for what is missing
   void finish();                   // waits for it
   void stop() { task_.cancel(); }  // no thread calls `wake` any more
@@ -58,13 +63,15 @@ class RegionSession {
   };
   void go(RegionPath path);
   void take(Result result);
+  void show_restored();
 
   Session& step_;
   Session inside_;
   RegionPath path_;
   std::shared_ptr<const ShownRegion> region_;
-  std::uint64_t asked_ = 0;   // the serial number of the model that a region was asked of; 0: none
-  AwaitedTask<Result> task_;  // the last member: its destructor joins the thread first
+  std::optional<SavedRegion> restored_;  // and not shown yet
+  std::uint64_t asked_ = 0;              // the serial number of the model that a region was asked of; 0: none
+  AwaitedTask<Result> task_;             // the last member: its destructor joins the thread first
 };
 
 }  // namespace tapedeck::viewer

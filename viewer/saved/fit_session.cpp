@@ -28,6 +28,8 @@ void forget_places(SavedSession* session) {
     place->node = kNone;
   };
   forget(&session->place);
+  forget(&session->memory_region.place);
+  forget(&session->graph_region.place);
   for (Bookmark& bookmark : session->bookmarks) forget(&bookmark.place);
   std::erase_if(session->bookmarks, [](const Bookmark& bookmark) { return bookmark.place.empty(); });
   session->range = {};

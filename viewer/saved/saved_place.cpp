@@ -18,10 +18,11 @@ Range at_least(Range range, double least) {
   return range;
 }
 
-const ValueEntry* entry_named(const PlanModel& model, const std::string& name) {
+// kNone if the plan does not have it.
+ValueId value_at(const SavedPlace& place, const PlanModel& model) {
   const std::vector<ValueEntry>& log = model.values().log();
-  const auto found = std::find_if(log.begin(), log.end(), [&](const ValueEntry& e) { return e.name == name; });
-  return found == log.end() ? nullptr : &*found;
+  const auto found = std::find_if(log.begin(), log.end(), [&](const ValueEntry& e) { return e.name == place.value; });
+  return found == log.end() ? kNone : found->copies[std::min(static_cast<std::size_t>(place.run), found->copies.size() - 1)];
 }
 
 void clear_selection(Session* session) {
@@ -33,12 +34,15 @@ void clear_selection(Session* session) {
 }  // namespace
 
 SavedPlace place_of(const Session& session) {
-  SavedPlace place;
-  if (session.model() == nullptr) return place;
-  const PlanModel& model = *session.model();
-  const Selection& selection = session.selection();
+  if (session.model() == nullptr) return {};
+  SavedPlace place = place_of(*session.model(), session.selection());
   if (!(session.view == session.home()))
     place.view = PlanView{session.time_axis()->nodes_of(session.view.time), session.view.address};
+  return place;
+}
+
+SavedPlace place_of(const PlanModel& model, const Selection& selection) {
+  SavedPlace place;
   if (selection.value == kNone) {
     place.node = selection.node;
     return place;
@@ -48,6 +52,19 @@ SavedPlace place_of(const Session& session) {
   place.run =
       static_cast<std::int32_t>(std::find(entry.copies.begin(), entry.copies.end(), selection.value) - entry.copies.begin());
   return place;
+}
+
+Selection selection_at(const SavedPlace& place, const PlanModel& model) {
+  Selection selection;
+  if (place.value.empty()) {
+    selection.select_node(model.graph(), place.node);
+    return selection;
+  }
+  const ValueId v = value_at(place, model);
+  if (v == kNone) return selection;
+  selection.select_value(model.graph(), v);
+  selection.copies = model.values().copies(v);
+  return selection;
 }
 
 bool show_place(const SavedPlace& place, Session* session) {
@@ -60,12 +77,12 @@ bool show_place(const SavedPlace& place, Session* session) {
   }
   session->view_changed();
   if (!place.value.empty()) {
-    const ValueEntry* entry = entry_named(model, place.value);
-    if (entry == nullptr) {
+    const ValueId v = value_at(place, model);
+    if (v == kNone) {
       clear_selection(session);
       return false;
     }
-    session->select_value(entry->copies[std::min(static_cast<std::size_t>(place.run), entry->copies.size() - 1)]);
+    session->select_value(v);
   } else if (place.node != kNone) {
     session->select_node(place.node);
   } else {

@@ -10,6 +10,9 @@ namespace tapedeck::viewer {
 
 // The part of the plan in view, and the selection. Without a plan: the empty place.
 SavedPlace place_of(const Session& session);
+// Only the selection of a plan, as a place without a view, and back. Where the plan lacks its value, nothing is selected.
+SavedPlace place_of(const PlanModel& model, const Selection& selection);
+Selection selection_at(const SavedPlace& place, const PlanModel& model);
 // Shows a place, moved into the plan where it lies outside. Returns false if the plan does not have its value: then nothing is
 // selected. The marked range stays. REQUIRES a plan.
 bool show_place(const SavedPlace& place, Session* session);

@@ -39,6 +39,15 @@ void write_members(JsonWriter& json, const SavedPlace& place) {
   if (place.node != kNone) json.key("node").value(place.node);
 }
 
+void write(JsonWriter& json, const SavedRegion& region) {
+  json.open('{').key("path").open('[');
+  for (const RegionStep& step : region.path)
+    json.open('{').key("value").value(step.value).key("region").value(std::int64_t{step.region}).close('}');
+  json.close(']');
+  write_members(json, region.place);
+  json.close('}');
+}
+
 void write(JsonWriter& json, const Budget& budget) {
   json.open('{');
   if (budget.bytes >= 0) json.key("bytes").value(budget.bytes);
@@ -135,6 +144,19 @@ SavedPlace read_place(const JsonValue& object) {
   return place;
 }
 
+RegionStep read_step(const JsonValue& object) {
+  const std::optional<JsonValue> value = object.find("value"), region = object.find("region");
+  if (!value || value->as_string().empty() || !region) throw JsonError("a step into a region has \"value\" and \"region\"");
+  return {text_of(*value), static_cast<int>(whole_of(*region, std::numeric_limits<std::int32_t>::max()))};
+}
+
+SavedRegion read_region(const JsonValue& object) {
+  SavedRegion region;
+  if (const auto path = object.find("path")) region.path = list_of(*path, read_step);
+  if (!region.path.empty()) region.place = read_place(object);
+  return region;
+}
+
 Bookmark read_bookmark(const JsonValue& object) {
   const std::optional<JsonValue> name = object.find("name");
   if (!name || name->as_string().empty()) throw JsonError("a bookmark has a \"name\"");
@@ -208,6 +230,8 @@ constexpr MemberReader kMembers[] = {
     {"recorded_order", [](const JsonValue& v, SavedSession* s) { s->recorded_order = v.as_bool(); }},
     {"wishes", [](const JsonValue& v, SavedSession* s) { s->wishes = list_of(v, read_wish); }},
     {"place", [](const JsonValue& v, SavedSession* s) { s->place = read_place(v); }},
+    {"memory_region", [](const JsonValue& v, SavedSession* s) { s->memory_region = read_region(v); }},
+    {"graph_region", [](const JsonValue& v, SavedSession* s) { s->graph_region = read_region(v); }},
     {"range", [](const JsonValue& v, SavedSession* s) { s->range = read_nodes(v); }},
     {"bookmarks", [](const JsonValue& v, SavedSession* s) { s->bookmarks = list_of(v, read_bookmark); }},
     {"tables", [](const JsonValue& v, SavedSession* s) { s->tables = list_of(v, read_table); }},
@@ -239,6 +263,8 @@ std::string session_text(const SavedSession& session) {
   json.line().key("place").open('{');
   write_members(json, session.place);
   json.close('}');
+  if (!session.memory_region.path.empty()) write(json.line().key("memory_region"), session.memory_region);
+  if (!session.graph_region.path.empty()) write(json.line().key("graph_region"), session.graph_region);
   if (!session.range.empty())
     json.line().key("range").open('[').value(session.range.first).value(session.range.last).close(']');
   write(json.line().key("bookmarks"), session.bookmarks);

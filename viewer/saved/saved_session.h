@@ -10,6 +10,7 @@
 //     ...}
 #pragma once
 
+#include <tapedeck/viewer/plan/regions.h>
 #include <tapedeck/viewer/plan/selection.h>
 #include <tapedeck/viewer/plan/view.h>
 #include <tapedeck/viewer/words/format.h>
@@ -38,6 +39,14 @@ struct SavedPlace {
 
   bool empty() const { return !view && value.empty() && node == kNone; }
   bool operator==(const SavedPlace&) const = default;
+};
+
+// A region of a node that a panel shows, and the selection and the part of it in view.
+struct SavedRegion {
+  RegionPath path;   // empty: the panel shows the step
+  SavedPlace place;  // in the plan of the region
+
+  bool operator==(const SavedRegion&) const = default;
 };
 
 struct Bookmark {
@@ -74,7 +83,8 @@ struct SavedSession {
   std::vector<Wish> wishes;
   // The part of the plan and the rows of the tables that the person looked at.
   SavedPlace place;
-  NodeRange range;  // the marked nodes
+  SavedRegion memory_region, graph_region;  // of the panels Memory plan and Graph
+  NodeRange range;                          // the marked nodes
   std::vector<Bookmark> bookmarks;
   std::vector<SavedTable> tables;
   std::optional<std::vector<std::string>>

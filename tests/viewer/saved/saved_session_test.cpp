@@ -35,6 +35,8 @@ SavedSession full_session() {
   session.recorded_order = true;
   session.wishes = {{WishKind::keep, "h3"}, {WishKind::recompute, "op:\"relu\\\n"}};
   session.place = {PlanView{{10.25, 22.5}, {-0.1, 1e9 / 3}}, "h5", 1, kNone};
+  session.memory_region = {{{"y", 0}, {"n", 1}}, {PlanView{{0.5, 2}, {64, 128}}, "t", 2, kNone}};
+  session.graph_region = {{{"b", 1}}, {{}, "", 0, 1}};
   session.range = {3, 9};
   session.bookmarks = {{"the peak, \u00e4", {PlanView{{0, 4}, {64, 128}}, "", 0, 12}}, {"all", {}}};
   session.tables = {{"nodes", "op:conv \"two words\"", "bytes", true, {{"op", 84.5, false}, {"node", 0, true}}},
@@ -115,6 +117,11 @@ TEST(SavedSession, AHostileTextIsAnErrorThatSaysWhere) {
       {with_member("\"range\":[5,2]"), "\"range\""},
       {with_member("\"range\":[1.5,2]"), "\"range\""},
       {with_member("\"range\":[1,3000000000]"), "\"range\""},
+      {with_member("\"memory_region\":[]"), "\"memory_region\""},
+      {with_member("\"memory_region\":{\"path\":[{\"value\":\"y\"}]}"), "a step into a region"},
+      {with_member("\"memory_region\":{\"path\":[{\"value\":\"\",\"region\":0}]}"), "a step into a region"},
+      {with_member("\"graph_region\":{\"path\":[{\"value\":\"y\",\"region\":-1}]}"), "\"graph_region\""},
+      {with_member("\"graph_region\":{\"path\":[{\"value\":\"y\",\"region\":0}],\"run\":-1}"), "\"graph_region\""},
       {with_member("\"bookmarks\":[{\"view\":{}}]"), "\"bookmarks\""},
       {with_member("\"bookmarks\":[{\"name\":\"\"}]"), "\"bookmarks\""},
       {with_member("\"tables\":[{\"columns\":[{\"width\":1e9}]}]"), "\"tables\""},
