@@ -14,7 +14,6 @@
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QHeaderView>
-#include <QtWidgets/QTreeView>
 
 #include <algorithm>
 #include <cstdio>
@@ -41,8 +40,9 @@ void use_spare_width(TablePanel& panel) {
   while (place > 0 && header.isSectionHidden(header.logicalIndex(place))) --place;
   const int last = header.logicalIndex(place);
   const bool stretches = header.stretchLastSection();
-  int spare =
-      stretches ? header.sectionSize(last) - items.sizeHintForColumn(last) : items.viewport()->width() - header.length();
+  // A sentence in the last column may be cut for names, which say what the row is.
+  int spare = stretches ? std::max(header.sectionSize(last) - items.sizeHintForColumn(last), header.sectionSize(last) / 3)
+                        : items.viewport()->width() - header.length();
   for (int c = 0; c < header.count(); ++c) {
     if (header.isSectionHidden(c) || is_number(layout.columns[c].kind) || (stretches && c == last)) continue;
     const int most = layout.columns[c].kind == ColumnKind::name ? spare * 2 / 3 : spare;  // names leave some for the rest
@@ -55,6 +55,7 @@ void use_spare_width(TablePanel& panel) {
 void write_widget(const Options& options, QWidget& widget) {
   show_unseen(widget, options.width, options.height);
   if (auto* table = dynamic_cast<TablePanel*>(&widget)) use_spare_width(*table);
+  if (auto* recompute = dynamic_cast<RecomputePanel*>(&widget)) use_spare_width(recompute->table());
   export_widget(options.shot, widget, options.width, options.height);
 }
 

@@ -32,7 +32,15 @@ class ScaledStyle : public QProxyStyle {
     const int length = QProxyStyle::pixelMetric(metric, option, widget);
     return length > 1 ? std::max(1, qRound(length * scale_)) : length;
   }
-  // Fusion's own frame cannot be seen on dark grounds.
+  // Fusion's own frames, of fields and of boxes to check, cannot be seen on dark grounds.
+  void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                     const QWidget* widget) const override {
+    QProxyStyle::drawPrimitive(element, option, painter, widget);
+    if (element != PE_IndicatorCheckBox) return;
+    painter->setPen(qt(option->state.testFlag(State_Enabled) ? colours::kFaint : colours::kDisabled));
+    painter->setBrush(Qt::NoBrush);
+    painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
+  }
   void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option, QPainter* painter,
                           const QWidget* widget) const override {
     QProxyStyle::drawComplexControl(control, option, painter, widget);

@@ -39,6 +39,16 @@ std::string numbers_of(const GraphScene& scene, const LaneSums& sums) {
   return text;
 }
 
+// As many of the parts of a text, "15 nodes · 192 MiB · 2 %", as the width has room for, from the first on.
+std::string whole_parts(std::string text, float width) {
+  while (text_width(TextSize::small, text) > width) {
+    const std::size_t end = text.rfind(" · ");
+    if (end == std::string::npos) break;
+    text.resize(end);
+  }
+  return text;
+}
+
 void draw_sign(float x, float y, bool open, Colour colour) {
   const float middle_x = x + std::floor(kSign / 2), middle_y = y + std::floor(kSign / 2);
   shapes()->AddRect(ImVec2(x, y), ImVec2(x + kSign, y + kSign), to_imgui(colour));
@@ -171,7 +181,7 @@ void GraphPicture::draw_title(const GraphScene& scene, const Shown& shown) const
   draw_text_cut(TextSize::body, x + 23, middle - 8, width - 28, colours::kText, module.label);
   if (name + 40 < width)
     draw_text_cut(TextSize::small, x + 33 + name, middle - 6, width - name - 38, colours::kFaint,
-                  numbers_of(scene, module.sums[static_cast<std::size_t>(box.lane)]));
+                  whole_parts(numbers_of(scene, module.sums[static_cast<std::size_t>(box.lane)]), width - name - 38));
 }
 
 void GraphPicture::draw_module(const GraphScene& scene, const Shown& shown) const {
@@ -187,7 +197,8 @@ void GraphPicture::draw_module(const GraphScene& scene, const Shown& shown) cons
   shapes()->AddRect(low(r), high(r), to_imgui(mixed(colour, colours::kText, 0.25)), rounding);
   if (r.height() < kTextHeight || r.width() < 24) return;
   const Colour text = text_on(ground);
-  const bool two_lines = r.height() >= 30, has_sign = r.width() >= 70;
+  // The height before it is rounded to pixels: boxes of one size have the same lines.
+  const bool two_lines = BoxSizes::kModuleHeight * view_.scale() >= 29.5, has_sign = r.width() >= 70;
   const float left = r.x0 + (has_sign ? 24 : 5), width = r.x1 - left - 5;
   const float y = std::round(two_lines ? r.y0 + (r.height() - 32) * 0.4f : r.y0 + (r.height() - 13) / 2 - 1);
   if (has_sign) draw_sign(r.x0 + 7, std::round(y + 3), false, mixed(ground, text, 0.8));
@@ -197,7 +208,7 @@ void GraphPicture::draw_module(const GraphScene& scene, const Shown& shown) cons
   }
   draw_text_cut(two_lines ? TextSize::body : TextSize::small, left, y, width, text, module.label);
   if (!two_lines) return;
-  const std::string numbers = numbers_of(scene, sums);
+  const std::string numbers = whole_parts(numbers_of(scene, sums), r.width() - 12);
   const float under = std::min(text_width(TextSize::small, numbers), r.width() - 12);
   if (box.lane == Lane::recomputed)
     shapes()->AddRectFilled(ImVec2(r.x0 + 5, y + 17), ImVec2(r.x0 + 9 + under, y + 30), to_imgui(ground));

@@ -39,6 +39,9 @@ InspectorPanel::InspectorPanel(Session& session, QWidget* parent)
   card_->setOpenLinks(false);
   card_->setAccessibleName(QStringLiteral("what the selected value holds"));
   card_->setMinimumHeight(40);
+  card_->setPlaceholderText(
+      QStringLiteral("Once a step runs, the numbers of the selected value stand here: its range, how many elements are zero or "
+                     "not finite, its first and last elements. Below stand a heat map and a histogram of them."));
   auto* all = new QVBoxLayout(this);
   all->setContentsMargins(4, 4, 4, 4);
   all->addLayout(transport);
