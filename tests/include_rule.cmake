@@ -23,7 +23,7 @@ set(rooms
   capture/planner
   capture/replay/program capture/replay/segments capture/replay/memory capture/replay/device capture/replay capture/step capture/file capture/onnx capture/onnx/ml capture/onnx/export capture/live capture/explain capture/measure capture/reduce
   capture/tool/line capture/tool/files capture/tool/reports capture/tool/commands capture/tool capture
-  viewer/words viewer/plan viewer/graph viewer/model viewer/saved viewer/planning viewer/drawing viewer/panels viewer/compare viewer/live viewer/start viewer)
+  viewer/words viewer/plan viewer/graph viewer/model viewer/saved viewer/planning viewer/drawing viewer/tables viewer/panels viewer/compare viewer/live viewer/start viewer)
 set(faults "")
 
 # Sets `room` to the folder of the file, and `place` to its index in the list of rooms. If the folder is not in the list, the index is -1 and

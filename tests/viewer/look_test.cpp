@@ -67,12 +67,12 @@ TEST_F(LookWindow, TheScaleChangesTextsPicturesAndTables) {
   window.resize(1600, 900);  // at twice the scale the picture still has room for the value
   settle_all();
   const int column = window.nodes().table()->header()->sectionSize(1);
-  const int row = window.nodes().table()->sizeHintForRow(0);
+  const int row = window.nodes().table()->rowHeight(0);
   window.set_look({Theme::dark, 2});
   settle_all();
   EXPECT_EQ(qApp->font().pixelSize(), 24);
   EXPECT_EQ(window.nodes().table()->header()->sectionSize(1), 2 * column);
-  EXPECT_GE(window.nodes().table()->sizeHintForRow(0), row * 3 / 2);
+  EXPECT_GE(window.nodes().table()->rowHeight(0), row * 3 / 2);
   // A picture has its own units: at twice the scale a place of it is twice as far from the corner of the canvas.
   const ImVec2 place = *window.memory().place_of(value("h3"));
   click(window.memory_canvas(), ImVec2(2 * place.x, 2 * place.y));

@@ -9,7 +9,6 @@
 #include <QtGui/QTextDocument>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QMessageBox>
-#include <QtWidgets/QTreeView>
 
 #include <filesystem>
 #include <fstream>

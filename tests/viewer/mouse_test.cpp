@@ -139,7 +139,7 @@ TEST_F(Mouse, ALargeBudgetIsTypedInGiB) {
 
 TEST_F(Mouse, ARightClickOnTheHeaderChoosesTheColumns) {
   window.show_panel("nodes");
-  QTreeView& view = *window.nodes().table();
+  RowsView& view = *window.nodes().table();
   QHeaderView& header = *view.header();
   const auto column = [&](const QString& title) {
     for (int c = 0; c < header.count(); ++c)
@@ -164,7 +164,7 @@ TEST_F(Mouse, ARightClickOnTheHeaderChoosesTheColumns) {
 TEST_F(Mouse, ARightClickOnRowsCopiesAndExports) {
   window.show_panel("values");
   TablePanel& values = window.table("values");
-  QTreeView& view = *values.table();
+  RowsView& view = *values.table();
   QCoreApplication::processEvents();
   const QPoint at = view.visualRect(view.model()->index(2, 0)).center();
   click_at(*view.viewport(), at);
@@ -196,7 +196,7 @@ TEST_F(Mouse, ARightClickOnRowsCopiesAndExports) {
 TEST_F(Mouse, ADoubleClickOnARowMovesItsValueToTheCentre) {
   window.show_panel("nodes");
   QCoreApplication::processEvents();
-  QTreeView& view = *window.nodes().table();
+  RowsView& view = *window.nodes().table();
   window.session().zoom(0.2, 1);
   const PlanView before = window.session().view;
   const QPoint at = view.visualRect(view.model()->index(5, 0)).center();

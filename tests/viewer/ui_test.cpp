@@ -53,7 +53,7 @@ TEST_F(Window, ADecisionSelectsItsValue) {
   window.set_budget({-1, 60});
   window.wait_for_plan();
   ASSERT_GT(window.session().model()->plan().decisions.size(), 0u);
-  QTreeView& rows = *window.decisions().table();
+  RowsView& rows = *window.decisions().table();
   EXPECT_EQ(static_cast<std::size_t>(rows.model()->rowCount()), window.session().model()->plan().decisions.size());
   rows.setCurrentIndex(rows.model()->index(0, 0));
   expect_selected_everywhere(value(window.session().model()->plan().decisions[0].value));

@@ -16,7 +16,6 @@
 #include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QSlider>
-#include <QtWidgets/QTreeView>
 
 #include <functional>
 #include <string>

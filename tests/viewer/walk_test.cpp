@@ -79,7 +79,7 @@ TEST(Walk, FromTheStartPageOverHalfTheMemoryToAFreedActivation) {
 
   // The first row of the table is the value whose further runs cost most.
   window.show_panel("recompute");
-  QTreeView* table = window.recompute().table().table();
+  RowsView* table = window.recompute().table().table();
   table->setFocus();
   table->setCurrentIndex(table->model()->index(0, 0));
   ASSERT_TRUE(spin_until([&] { return window.recompute().settled(); }));

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <tapedeck/viewer/compare/compare_picture.h>
-#include <tapedeck/viewer/panels/filtered_table.h>
 #include <tapedeck/viewer/plan/delta_table.h>
+#include <tapedeck/viewer/tables/filtered_table.h>
 
 #include <functional>
 #include <memory>

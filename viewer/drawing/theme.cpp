@@ -81,7 +81,7 @@ QString sheet() {
       "QHeaderView::section { background: $panel; color: $faint; border: 0; border-right: 1px solid $edge; padding: $3px $14px "
       "$3px $6px; "
       "}"
-      "QTreeView, QTextBrowser, QTreeWidget, QLineEdit, #palette { border: 1px solid $edge; }"
+      "QTableView, QTextBrowser, QTreeWidget, QLineEdit, #palette { border: 1px solid $edge; }"
       "#palette { background: $window; }"
       "QDockWidget::title { background: $panel; padding: $4px $8px; }"
       "QStatusBar::item { border: 0; }"

@@ -24,7 +24,6 @@
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QTextBrowser>
-#include <QtWidgets/QTreeView>
 #include <QtWidgets/QVBoxLayout>
 
 #include <algorithm>

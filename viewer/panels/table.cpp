@@ -2,8 +2,6 @@
 
 #include <tapedeck/viewer/plan/tables.h>
 
-#include <QtWidgets/QTreeView>
-
 #include <memory>
 #include <utility>
 

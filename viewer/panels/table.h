@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/viewer/model/session.h>
-#include <tapedeck/viewer/panels/filtered_table.h>
+#include <tapedeck/viewer/tables/filtered_table.h>
 
 #include <cstdint>
 

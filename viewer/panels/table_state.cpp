@@ -5,7 +5,6 @@
 
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QLineEdit>
-#include <QtWidgets/QTreeView>
 
 #include <set>
 

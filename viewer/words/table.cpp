@@ -124,22 +124,22 @@ Table::Table(const TableLayout& layout, std::int32_t rows)
 
 void Table::set_text(int column, std::int32_t row, const std::string& text) {
   Cells& cells = cells_[column];
-  if (row > 0 && !cells.texts.empty() && cells.texts[cells.text_of[row - 1]] == text) {  // rows often repeat the one before
+  if (row > 0 && cells.count() > 0 && text_at(cells, cells.text_of[row - 1]) == text) {  // rows often repeat the one before
     cells.text_of[row] = cells.text_of[row - 1];
     return;
   }
   // Where no text came twice, as in a column of names, they are not looked for any more.
   constexpr std::size_t kEnough = 500;
-  const auto next = static_cast<std::int32_t>(cells.texts.size());
-  if (cells.repeats == 0 && cells.texts.size() >= kEnough) {
+  const auto next = static_cast<std::int32_t>(cells.count());
+  if (cells.repeats == 0 && cells.count() >= kEnough) {
     cells.known.clear();
-    cells.texts.push_back(text);
+    cells.add(text);
     cells.text_of[row] = next;
     return;
   }
   const auto [known, fresh] = cells.known.emplace(text, next);
   if (fresh)
-    cells.texts.push_back(text);
+    cells.add(text);
   else
     ++cells.repeats;
   cells.text_of[row] = known->second;
@@ -148,13 +148,9 @@ void Table::set_text(int column, std::int32_t row, const std::string& text) {
 void Table::finish() {
   for (Cells& cells : cells_) {
     cells.known = {};
-    cells.starts.assign(1, 0);
-    cells.starts.reserve(cells.texts.size() + 1);
-    for (const std::string& text : cells.texts) {
-      for (const char c : text) cells.lower += small_letter(c);
-      cells.lower += '\n';
-      cells.starts.push_back(cells.lower.size());
-    }
+    cells.texts.shrink_to_fit();
+    cells.starts.shrink_to_fit();
+    cells.lower = in_small_letters(cells.texts);
   }
   for (std::int32_t row = 0; row < rows(); ++row) {
     note_first(&by_node_, ids_[row].node, row);
@@ -188,7 +184,7 @@ std::string Table::shown(int column, std::int32_t row) const {
   const ColumnKind kind = layout_->columns[column].kind;
   if (is_number(kind)) return number_text(kind, number(column, row));
   // Sentences of the library hold sizes; names and types hold none.
-  const std::string& text = raw_text(column, row);
+  const std::string text = raw_text(column, row);
   return unit_ && kind == ColumnKind::text && text.find(' ') != std::string::npos ? in_unit(text, *unit_) : text;
 }
 
@@ -215,18 +211,29 @@ std::vector<std::int32_t> Table::all_rows() const {
 std::vector<double> Table::ranks(int column) const {
   const Cells& cells = cells_[column];
   if (is_number(layout_->columns[column].kind)) return cells.numbers;
-  std::vector<std::int32_t> order(cells.texts.size());
+  std::vector<std::int32_t> order(cells.count());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
             [&](std::int32_t a, std::int32_t b) { return natural_less(lower_text(column, a), lower_text(column, b)); });
   std::vector<double> rank(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const bool same = i > 0 && cells.texts[order[i]] == cells.texts[order[i - 1]];
+    const bool same = i > 0 && text_at(cells, order[i]) == text_at(cells, order[i - 1]);
     rank[order[i]] = same ? rank[order[i - 1]] : static_cast<double>(i);
   }
   std::vector<double> by_row(ids_.size());
   for (std::size_t row = 0; row < by_row.size(); ++row) by_row[row] = rank[cells.text_of[row]];
   return by_row;
+}
+
+void Table::Cells::add(const std::string& text) {
+  texts += text;
+  texts += '\n';
+  starts.push_back(texts.size());
+}
+
+std::string_view Table::text_at(const Cells& cells, std::int32_t text) {
+  const std::size_t start = cells.starts[text];
+  return std::string_view(cells.texts).substr(start, cells.starts[text + 1] - start - 1);
 }
 
 std::string_view Table::lower_text(int column, std::size_t text) const {
@@ -236,7 +243,7 @@ std::string_view Table::lower_text(int column, std::size_t text) const {
 
 std::vector<char> Table::texts_with(int column, const std::string& word) const {
   const Cells& cells = cells_[column];
-  std::vector<char> found(cells.texts.size());
+  std::vector<char> found(cells.count());
   const char *const begin = cells.lower.data(), *const end = begin + cells.lower.size();
   std::size_t text = 0;
   for (const char* at = begin; at != end; at = begin + cells.starts[text]) {
@@ -252,8 +259,14 @@ std::vector<char> Table::texts_with(int column, const std::string& word) const {
 }
 
 std::vector<char> Table::texts_equal(int column, const std::string& word) const {
-  std::vector<char> found(cells_[column].texts.size());
+  std::vector<char> found(cells_[column].count());
   for (std::size_t i = 0; i < found.size(); ++i) found[i] = lower_text(column, i) == word;
+  return found;
+}
+
+std::vector<char> Table::texts_beginning(int column, const std::string& word) const {
+  std::vector<char> found(cells_[column].count());
+  for (std::size_t i = 0; i < found.size(); ++i) found[i] = lower_text(column, i).starts_with(word);
   return found;
 }
 

@@ -2,8 +2,8 @@
 // text of a cell and CSV are the same for all; a table is only its layout and its cells.
 //
 //     layout   the columns: key (in filters and CSV), title, kind, width
-//     cells    of a text column: the distinct texts, and which of them each row has; all texts in small letters, one behind the
-//              other, because a filter searches one long text faster than many short ones
+//     cells    of a text column: the distinct texts, one behind the other, and which of them each row has. A filter searches
+//              one long text faster than many short ones, and many short ones take several times the memory.
 //              of a number column: the numbers; NaN where there is none
 #pragma once
 
@@ -97,7 +97,9 @@ class Table {
   std::int32_t rows() const { return static_cast<std::int32_t>(ids_.size()); }
   const RowIds& ids(std::int32_t row) const { return ids_[row]; }
   double number(int column, std::int32_t row) const { return cells_[column].numbers[row]; }
-  const std::string& raw_text(int column, std::int32_t row) const { return cells_[column].texts[cells_[column].text_of[row]]; }
+  std::string raw_text(int column, std::int32_t row) const {
+    return std::string(text_at(cells_[column], cells_[column].text_of[row]));
+  }
   std::string shown(int column, std::int32_t row) const;  // "1.50 KiB": as people read it
   std::string exact(int column, std::int32_t row) const;  // "1536": as programs read it
   std::int32_t row_of_node(NodeId n) const;               // kNone if no row stands for it
@@ -120,21 +122,25 @@ class Table {
   // By distinct text of the column: whether the word (in small letters) occurs in it, or is it.
   std::vector<char> texts_with(int column, const std::string& word) const;
   std::vector<char> texts_equal(int column, const std::string& word) const;
+  std::vector<char> texts_beginning(int column, const std::string& word) const;
   const std::vector<std::int32_t>& text_of(int column) const { return cells_[column].text_of; }
   const std::vector<double>& numbers(int column) const { return cells_[column].numbers; }
   const std::vector<char>& flagged(int flag) const { return flags_[flag]; }
 
  private:
   struct Cells {
-    std::vector<std::string> texts;
-    std::string lower;                // the texts in small letters, each with a '\n' behind it
-    std::vector<std::size_t> starts;  // by text, and one more: where it begins in `lower`
+    std::string texts;                   // each with a '\n' behind it
+    std::string lower;                   // the same in small letters
+    std::vector<std::size_t> starts{0};  // by text, and one more: where it begins in both
+    std::size_t count() const { return starts.size() - 1; }
+    void add(const std::string& text);
     std::vector<std::int32_t> text_of;
     std::vector<double> numbers;
     std::unordered_map<std::string, std::int32_t> known;  // while it is filled; empty where all texts differ
     std::int32_t repeats = 0;                             // texts that were known already
   };
   std::vector<double> ranks(int column) const;
+  static std::string_view text_at(const Cells& cells, std::int32_t text);
   std::string_view lower_text(int column, std::size_t text) const;
 
   std::string number_text(ColumnKind kind, double number) const;

@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QTextBrowser>
-#include <QtWidgets/QTreeView>
 
 #include <algorithm>
 #include <atomic>
@@ -124,7 +123,7 @@ TEST_F(Recompute, AWishWhosePriceIsKnownIsNotSearchedAgain) {
 
 // The walk of a person who does not want to pay for a value: find the dearest, keep it, see the new plan, take it back.
 TEST_F(Recompute, TheDearestValueIsKeptByAClick) {
-  QTreeView* table = window.recompute().table().table();
+  RowsView* table = window.recompute().table().table();
   ASSERT_GT(table->model()->rowCount(), 0);
   table->setCurrentIndex(table->model()->index(0, 0));  // sorted by what the further runs cost
   settle_panel();

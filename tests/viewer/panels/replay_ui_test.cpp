@@ -151,7 +151,7 @@ TEST_F(ReplayWindow, TheMeasuredLineFollowsTheAxisOfTime) {
 
 TEST_F(ReplayWindow, TheTableOfNodesHasMeasuredTimesWhenThereAreAny) {
   const int column = layout_of(TableId::nodes).column("measured");
-  QTreeView* view = window.nodes().table();
+  RowsView* view = window.nodes().table();
   EXPECT_TRUE(view->isColumnHidden(column));
   measure();
   EXPECT_FALSE(view->isColumnHidden(column));

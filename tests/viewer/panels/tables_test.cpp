@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 #include <QtCore/QElapsedTimer>
+#include <QtGui/QAccessible>
 #include <QtGui/QAction>
 #include <QtGui/QClipboard>
 #include <QtGui/QMouseEvent>
@@ -25,7 +26,6 @@
 #include <QtWidgets/QMenu>
 #include <QtWidgets/QScrollBar>
 #include <QtWidgets/QStatusBar>
-#include <QtWidgets/QTreeView>
 
 #include <fstream>
 #include <functional>
@@ -51,7 +51,7 @@ class TablesInTheWindow : public ::testing::Test {
     QCoreApplication::processEvents();
     return window.table(name);
   }
-  static QTreeView& view(TablePanel& panel) { return *panel.table(); }
+  static RowsView& view(TablePanel& panel) { return *panel.table(); }
   static QString cell(TablePanel& panel, int place, const char* key) {
     for (int id = 0; id < kTableCount; ++id) {
       const TableLayout& layout = layout_of(static_cast<TableId>(id));
@@ -249,6 +249,119 @@ TEST_F(TablesInTheWindow, TheSelectedRowsHaveTheirOwnTotals) {
   const QString expected = QStringLiteral("\nselected: ") + QString::fromStdString(table.totals_text(table.totals(rows)));
   EXPECT_TRUE(values.totals().endsWith(expected)) << values.totals().toStdString();
   EXPECT_TRUE(expected.contains(QStringLiteral("3 values")));
+}
+
+TEST_F(TablesInTheWindow, KeysGoThroughTheRows) {
+  TablePanel& values = panel("values");
+  RowsView& rows = view(values);
+  const int last = rows.model()->rowCount() - 1;
+  click_row(values, 3);
+  press(&rows, Qt::Key_End, Qt::NoModifier);
+  EXPECT_EQ(rows.currentIndex().row(), last);
+  EXPECT_TRUE(rows.viewport()->rect().intersects(rows.visualRect(rows.currentIndex())));
+  EXPECT_EQ(window.session().selection().value, values.ids_at(last).value);
+  press(&rows, Qt::Key_Home, Qt::NoModifier);
+  EXPECT_EQ(rows.currentIndex().row(), 0);
+  press(&rows, Qt::Key_Down, Qt::NoModifier);
+  EXPECT_EQ(rows.currentIndex().row(), 1);
+  press(&rows, Qt::Key_PageDown, Qt::NoModifier);
+  const int page = rows.viewport()->height() / rows.rowHeight(0);
+  EXPECT_NEAR(rows.currentIndex().row(), std::min(last, 1 + page), 2);
+  press(&rows, Qt::Key_PageUp, Qt::NoModifier);
+  EXPECT_LE(rows.currentIndex().row(), 2);
+  // The arrows move the columns, and the row stays.
+  rows.header()->resizeSection(0, 2000);
+  QCoreApplication::processEvents();
+  press(&rows, Qt::Key_Right, Qt::NoModifier);
+  EXPECT_GT(rows.horizontalScrollBar()->value(), 0);
+  press(&rows, Qt::Key_Left, Qt::NoModifier);
+  EXPECT_EQ(rows.horizontalScrollBar()->value(), 0);
+}
+
+TEST_F(TablesInTheWindow, LettersFindTheNextRowWhoseNameBeginsSo) {
+  TablePanel& values = panel("values");
+  RowsView& rows = view(values);
+  click_row(values, 0);
+  for (const char* letter : {"H", "7"}) rows.keyboardSearch(QString::fromLatin1(letter));  // H as a key shows the whole plan
+  EXPECT_EQ(cell(values, rows.currentIndex().row(), "name"), QStringLiteral("%h7"));
+  // The slow way finds the same, from any row on and behind the last one.
+  const auto slow = [&](int from, const QString& word) {
+    for (int i = 0; i < rows.model()->rowCount(); ++i) {
+      const int place = (from + i) % rows.model()->rowCount();
+      if (cell(values, place, "name").mid(1).startsWith(word, Qt::CaseInsensitive)) return place;
+    }
+    return -1;
+  };
+  for (const char* word : {"h", "g", "w1", "no such name"})
+    for (int from = 0; from < rows.model()->rowCount(); from += 7) {
+      const QModelIndexList found =
+          rows.model()->match(rows.model()->index(from, 0), Qt::DisplayRole, QString::fromLatin1(word), 1, Qt::MatchStartsWith);
+      EXPECT_EQ(found.isEmpty() ? -1 : found.front().row(), slow(from, QString::fromLatin1(word))) << word << " " << from;
+    }
+}
+
+TEST_F(TablesInTheWindow, AllRowsCanBeSelected) {
+  TablePanel& nodes = panel("nodes");
+  press(&view(nodes), Qt::Key_A, Qt::ControlModifier);
+  const Table& table = model().table(TableId::nodes);
+  EXPECT_TRUE(
+      nodes.totals().endsWith(QStringLiteral("selected: ") + QString::fromStdString(table.totals_text(table.totals_of_all()))))
+      << nodes.totals().toStdString();
+  const std::string text = nodes.selected_text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), model().nodes());
+}
+
+TEST_F(TablesInTheWindow, ProgramsForBlindPeopleReadEveryRow) {
+  TablePanel& nodes = panel("nodes");
+  QAccessibleInterface* interface = QAccessible::queryAccessibleInterface(&view(nodes));
+  ASSERT_NE(interface, nullptr);
+  QAccessibleTableInterface* table = interface->tableInterface();
+  ASSERT_NE(table, nullptr);
+  ASSERT_EQ(table->rowCount(), model().nodes());
+  const int op = layout_of(TableId::nodes).column("op");
+  for (const int row : {0, model().nodes() - 1})
+    EXPECT_EQ(table->cellAt(row, op)->text(QAccessible::Name).toStdString(), model().graph().nodes[row].op->name);
+}
+
+// A million rows, which count how often they are asked for anything.
+class CountedRows : public QAbstractTableModel {
+ public:
+  int rowCount(const QModelIndex& parent = {}) const override { return parent.isValid() ? 0 : 1'000'000; }
+  int columnCount(const QModelIndex& parent = {}) const override { return parent.isValid() ? 0 : 3; }
+  QVariant data(const QModelIndex& index, int role) const override {
+    ++asked;
+    return role == Qt::DisplayRole ? QVariant(index.row()) : QVariant();
+  }
+  Qt::ItemFlags flags(const QModelIndex& index) const override {
+    ++asked;
+    return QAbstractTableModel::flags(index);
+  }
+  QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override {
+    ++asked;
+    return QAbstractTableModel::index(row, column, parent);
+  }
+  void reset() {
+    beginResetModel();
+    endResetModel();
+  }
+  mutable int asked = 0;
+};
+
+TEST(RowsOfATable, AreNotVisitedWhereNobodySeesThem) {
+  CountedRows rows;
+  RowsView view([] {}, [] {});
+  view.setModel(&rows);
+  view.resize(400, 300);
+  view.show();
+  QCoreApplication::processEvents();
+  rows.reset();
+  QCoreApplication::processEvents();
+  view.setCurrentIndex(rows.index(999'999, 0));
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(view.viewport()->rect().contains(view.visualRect(rows.index(999'999, 0)).center()));
+  EXPECT_EQ(view.indexAt(view.visualRect(rows.index(999'998, 1)).center()), rows.index(999'998, 1));
+  EXPECT_GT(rows.asked, 100);
+  EXPECT_LT(rows.asked, 20'000);
 }
 
 TEST_F(TablesInTheWindow, AWrongTermIsMarkedAndSaid) {

@@ -1,4 +1,4 @@
-#include <tapedeck/viewer/panels/table_rows.h>
+#include <tapedeck/viewer/tables/table_rows.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/drawing/theme.h>
@@ -8,6 +8,7 @@
 
 #include <QtGui/QColor>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -46,16 +47,24 @@ void TableRows::arrange() {
   order_.reset();
   rows_.reset();
   place_of_.clear();
+  totals_.reset();
   const Table* shown = table();
   if (shown == nullptr) return;
   order_ = rows_ = shown->order(by_);
   if (!filter_.empty()) rows_ = std::make_shared<const std::vector<std::int32_t>>(filter_.kept(*shown, *order_));
+  if (shows_all() && by_.column < 0) return;  // every row is at its own place
   place_of_.assign(static_cast<std::size_t>(shown->rows()), -1);
   for (std::size_t i = 0; i < rows_->size(); ++i) place_of_[(*rows_)[i]] = static_cast<int>(i);
 }
 
 int TableRows::place_of(std::int32_t row) const {
-  return row >= 0 && row < static_cast<std::int32_t>(place_of_.size()) ? place_of_[row] : -1;
+  if (table() == nullptr || row < 0 || row >= table()->rows()) return -1;
+  return place_of_.empty() ? row : place_of_[row];
+}
+
+const Totals& TableRows::totals() const {
+  if (!totals_) totals_ = table()->totals(rows());
+  return *totals_;
 }
 
 int TableRows::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows().size()); }
@@ -86,6 +95,26 @@ QVariant TableRows::data(const QModelIndex& index, int role) const {
   if (column.kind == ColumnKind::bytes) return tooltip_of(shown->exact(index.column(), row) + " bytes");
   const std::string tip = tooltip(ids);
   return tooltip_of(tip.empty() ? shown->shown(index.column(), row) : tip);
+}
+
+QModelIndexList TableRows::match(const QModelIndex& start, int role, const QVariant& value, int hits,
+                                 Qt::MatchFlags flags) const {
+  const Table* shown = table();
+  const auto name =
+      std::find_if(layout_.columns.begin(), layout_.columns.end(), [](const Column& c) { return c.kind == ColumnKind::name; });
+  if (shown == nullptr || !start.isValid() || role != Qt::DisplayRole || name == layout_.columns.end())
+    return QAbstractTableModel::match(start, role, value, hits, flags);
+  const int column = static_cast<int>(name - layout_.columns.begin());
+  const std::string word = in_small_letters(value.toString().toStdString());
+  std::vector<char> begins = shown->texts_beginning(column, word);
+  const std::vector<char> with_mark = shown->texts_beginning(column, "%" + word);  // nobody types the mark of a value
+  for (std::size_t text = 0; text < begins.size(); ++text) begins[text] |= with_mark[text];
+  const std::vector<std::int32_t>& text_of = shown->text_of(column);
+  for (int i = 0; i < rowCount(); ++i) {
+    const int place = (start.row() + i) % rowCount();
+    if (begins[text_of[rows()[place]]] != 0) return {index(place, start.column())};
+  }
+  return {};
 }
 
 // ---- the tables of a plan ----

@@ -1,23 +1,20 @@
 // A table, its filter and its totals. The rows that a person sees are counted by their place; the rows of the table keep their
 // numbers when it is sorted or filtered.
-#include <tapedeck/viewer/panels/filtered_table.h>
+#include <tapedeck/viewer/tables/filtered_table.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/viewer/drawing/messages.h>
-#include <tapedeck/viewer/panels/filter_field.h>
+#include <tapedeck/viewer/tables/filter_field.h>
 
-#include <QtCore/QElapsedTimer>
 #include <QtCore/QItemSelectionModel>
 #include <QtGui/QClipboard>
 #include <QtGui/QGuiApplication>
-#include <QtGui/QKeyEvent>
 #include <QtWidgets/QFileDialog>
 #include <QtWidgets/QHeaderView>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QMenu>
 #include <QtWidgets/QStyledItemDelegate>
-#include <QtWidgets/QTreeView>
 #include <QtWidgets/QVBoxLayout>
 
 #include <algorithm>
@@ -37,55 +34,12 @@ class Cutter : public QStyledItemDelegate {
  protected:
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
     QStyledItemDelegate::initStyleOption(option, index);
+    option->state &= ~QStyle::State_HasFocus;  // the view draws the focus around the row
     option->textElideMode = layout_.columns[index.column()].kind == ColumnKind::name ? Qt::ElideMiddle : Qt::ElideRight;
   }
 
  private:
   const TableLayout& layout_;
-};
-
-constexpr int kManyRows = 20000;
-
-// A tree view copies one cell by itself; this one copies what the panel says. It also says when the mouse leaves. Views of many
-// rows take turns when they lay them out, a pass of the event loop each, and a view in a dock behind others lays them out when
-// it is seen.
-class View : public QTreeView {
- public:
-  View(std::function<void()> copy, std::function<void()> left) : copy_(std::move(copy)), left_(std::move(left)) {}
-
- protected:
-  bool viewportEvent(QEvent* event) override {
-    if (event->type() == QEvent::Leave) left_();
-    return QTreeView::viewportEvent(event);
-  }
-  // The layout that a new plan needs is made in a timer of the base class, which comes again until it is handled.
-  void timerEvent(QTimerEvent* event) override {
-    static QElapsedTimer since_turn;
-    const bool many = model() != nullptr && model()->rowCount() > kManyRows;
-    if (many && since_turn.isValid() && since_turn.nsecsElapsed() < 500000) return;
-    QTreeView::timerEvent(event);
-    if (many) since_turn.start();
-  }
-  void doItemsLayout() override {
-    waits_ = !isVisible() || visibleRegion().isEmpty();
-    if (!waits_) QTreeView::doItemsLayout();
-  }
-  void paintEvent(QPaintEvent* event) override {
-    if (std::exchange(waits_, false)) {
-      QTreeView::doItemsLayout();
-      if (currentIndex().isValid()) scrollTo(currentIndex());
-    }
-    QTreeView::paintEvent(event);
-  }
-  void keyPressEvent(QKeyEvent* event) override {
-    if (!event->matches(QKeySequence::Copy)) return QTreeView::keyPressEvent(event);
-    copy_();
-    event->accept();
-  }
-
- private:
-  std::function<void()> copy_, left_;
-  bool waits_ = false;  // for somebody to see it
 };
 
 }  // namespace
@@ -95,12 +49,15 @@ FilteredTable::FilteredTable(const TableLayout& layout, TableRows* rows, QWidget
       layout_(layout),
       rows_(rows),
       field_(new FilterField(layout, [this] { filter_changed(); })),
-      view_(new View([this] { copy(); }, [this] { row_hovered(-1); })),
+      view_(new RowsView([this] { copy(); }, [this] { row_hovered(-1); })),
       totals_(new QLabel) {
   rows_->setParent(this);
   make_view();
   totals_->setTextFormat(Qt::PlainText);
   totals_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  totals_->setToolTip(
+      QStringLiteral("The rows that pass the filter, and the sums of their columns. The bytes are those of all rows together: "
+                     "most of them are not alive at the same time."));
   totals_->setWordWrap(true);  // a long line must not make the panel wider
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(6, 6, 6, 6);
@@ -115,14 +72,7 @@ void FilteredTable::make_view() {
   view_->setModel(rows_);
   view_->setItemDelegate(new Cutter(layout, view_));
   view_->setAccessibleName(QString::fromLatin1(layout.name));
-  view_->setRootIsDecorated(false);
-  view_->setUniformRowHeights(true);
-  view_->setAlternatingRowColors(true);
-  view_->setAllColumnsShowFocus(true);
-  view_->setIconSize(QSize(10, 10));
-  view_->setSelectionMode(QAbstractItemView::ExtendedSelection);
   view_->setContextMenuPolicy(Qt::CustomContextMenu);
-  view_->setMouseTracking(true);
   QHeaderView* header = view_->header();
   const auto last = std::find_if(layout.columns.rbegin(), layout.columns.rend(), [](const Column& c) { return c.shown; });
   header->setStretchLastSection(!is_number(last->kind));  // a number far from its neighbours is hard to read
@@ -142,9 +92,9 @@ void FilteredTable::make_view() {
             show_totals();
           }));
   connect(header, &QHeaderView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { column_menu(at); }));
-  connect(view_, &QTreeView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { row_menu(at); }));
-  connect(view_, &QTreeView::entered, this, guarded(this, [this](const QModelIndex& index) { row_hovered(index.row()); }));
-  connect(view_, &QTreeView::activated, this, guarded(this, [this] { row_activated(); }));
+  connect(view_, &RowsView::customContextMenuRequested, this, guarded(this, [this](const QPoint& at) { row_menu(at); }));
+  connect(view_, &RowsView::entered, this, guarded(this, [this](const QModelIndex& index) { row_hovered(index.row()); }));
+  connect(view_, &RowsView::activated, this, guarded(this, [this] { row_activated(); }));
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           guarded(this, [this](const QModelIndex& now, const QModelIndex&) {
             if (!following_ && now.isValid()) row_chosen(now.row());
@@ -180,14 +130,16 @@ void FilteredTable::rows_shown(const std::function<void()>& show) {
 
 // ---- totals ----
 
+// Ranges may overlap, and stand in the order in which they were selected.
 std::vector<std::int32_t> FilteredTable::selected_rows() const {
+  std::vector<std::pair<int, int>> ranges;
+  for (const QItemSelectionRange& range : view_->selectionModel()->selection())
+    ranges.emplace_back(range.top(), range.bottom());
+  std::sort(ranges.begin(), ranges.end());
   std::vector<std::int32_t> selected;
-  const QItemSelection ranges = view_->selectionModel()->selection();
-  for (const QItemSelectionRange& range : ranges)
-    for (int place = range.top(); place <= range.bottom(); ++place) selected.push_back(place);
-  std::sort(selected.begin(), selected.end());
-  selected.erase(std::unique(selected.begin(), selected.end()), selected.end());
-  for (std::int32_t& place : selected) place = rows_->rows()[place];
+  int next = 0;
+  for (const auto& [top, bottom] : ranges)
+    for (next = std::max(next, top); next <= bottom; ++next) selected.push_back(rows_->rows()[next]);
   return selected;
 }
 
@@ -196,7 +148,7 @@ void FilteredTable::show_totals() {
   const Table* table = rows_->table();
   if (table == nullptr) return totals_->clear();
   const std::string all = table->totals_text(table->totals_of_all());
-  std::string text = rows_->shows_all() ? all : table->totals_text(table->totals(rows_->rows()));
+  std::string text = rows_->shows_all() ? all : table->totals_text(rows_->totals());
   if (rows_->rowCount() < table->rows()) text += ", of " + all;
   if (const std::vector<std::int32_t> selected = selected_rows(); !selected.empty())
     text += "\nselected: " + table->totals_text(table->totals(selected));

@@ -1,4 +1,4 @@
-#include <tapedeck/viewer/panels/filter_field.h>
+#include <tapedeck/viewer/tables/filter_field.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/drawing/theme.h>

@@ -7,6 +7,7 @@
 #include <QtCore/QAbstractTableModel>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,9 @@ class TableRows : public QAbstractTableModel {
   // Of the table, in the order in which they are shown.
   const std::vector<std::int32_t>& rows() const { return rows_ ? *rows_ : nothing_; }
   bool shows_all() const { return rows_ == order_; }  // no filter hides a row
+  const Totals& totals() const;                       // of the rows; worked out once. REQUIRES a table
   int place_of(std::int32_t row) const;               // where a row of the table is shown; -1 if it is not
 
-  // A view asks for the index and the flags of every row when it lays the rows out, so these functions do nothing else.
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override {
     return parent.isValid() || !in_range(row, column) ? QModelIndex() : createIndex(row, column);
   }
@@ -35,6 +36,9 @@ class TableRows : public QAbstractTableModel {
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
   QVariant data(const QModelIndex& index, int role) const override;
+  // A view asks for the row that a person means by typing letters: the first one from `start` on whose name begins so.
+  QModelIndexList match(const QModelIndex& start, int role, const QVariant& value, int hits,
+                        Qt::MatchFlags flags) const override;
   void sort(int column, Qt::SortOrder order) override;  // column -1: the table's own order
 
  protected:
@@ -58,7 +62,8 @@ class TableRows : public QAbstractTableModel {
   Rows order_;  // all rows of the table; null: there is no table
   Rows rows_;   // those that pass
   const std::vector<std::int32_t> nothing_;
-  std::vector<int> place_of_;  // by row of the table
+  std::vector<int> place_of_;  // by row of the table; empty: each row is at its own place
+  mutable std::optional<Totals> totals_;
 };
 
 // The rows of a table of the plan, with the colours of roles.

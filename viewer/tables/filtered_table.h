@@ -2,7 +2,8 @@
 // one on the rows copies or exports them.
 #pragma once
 
-#include <tapedeck/viewer/panels/table_rows.h>
+#include <tapedeck/viewer/tables/rows_view.h>
+#include <tapedeck/viewer/tables/table_rows.h>
 #include <tapedeck/viewer/words/table.h>
 
 #include <QtWidgets/QWidget>
@@ -14,7 +15,6 @@
 
 class QLabel;
 class QLineEdit;
-class QTreeView;
 
 namespace tapedeck::viewer {
 
@@ -28,7 +28,7 @@ class FilteredTable : public QWidget {
 
   QLineEdit* filter();
   QString filter_message() const;  // what is wrong with the filter; empty if nothing is
-  QTreeView* table() { return view_; }
+  RowsView* table() { return view_; }
   QString totals() const;
   const TableLayout& layout_of_table() const { return layout_; }
   const RowIds& ids_at(int place) const;  // REQUIRES: the row is shown
@@ -61,7 +61,7 @@ class FilteredTable : public QWidget {
   const TableLayout& layout_;
   TableRows* rows_;
   FilterField* field_;
-  QTreeView* view_;
+  RowsView* view_;
   QLabel* totals_;
   // True while the table copies a choice from elsewhere, which then is no choice of a person.
   bool following_ = false;
