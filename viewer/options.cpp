@@ -36,7 +36,7 @@ bool parse_scale(std::string text, double* scale) {
 }
 
 bool is_table(const std::string& panel) {
-  static constexpr std::string_view kOthers[] = {"tradeoff", "curve", "graph", "schedule", "text"};
+  static constexpr std::string_view kOthers[] = {"tradeoff", "curve", "graph", "schedule", "text", "recompute"};
   if (std::find(std::begin(kOthers), std::end(kOthers), panel) != std::end(kOthers)) return true;
   for (int id = 0; id < kTableCount; ++id)
     if (layout_of(static_cast<TableId>(id)).name == panel) return true;
@@ -87,8 +87,8 @@ std::string usage_text() {
          "  --panel NAME            with --shot: only this panel: " +
          panel_list() +
          "\n"
-         "  --export FILE.csv       write the table of --panel (curve, tradeoff, graph, schedule, text, nodes, values,\n"
-         "                          parameters, decisions) and leave\n"
+         "  --export FILE.csv       write the table of --panel (curve, tradeoff, graph, schedule, text, recompute, nodes,\n"
+         "                          values, parameters, decisions) and leave\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
          "  --session               begin as the session beside the file says, with --shot, --export and --run too\n"
          "  --no-session            neither read the session beside the file nor write one\n"
@@ -217,6 +217,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     if (options->compare.empty()) return fail("--panel compare needs --compare FILE");
     options->panel.clear();
   }
+  if (options->panel == "live") options->panel = "curve";  // the panel Live bytes
   if (options->live && !(options->file + options->compare + options->panel).empty())
     return fail("--live shows a running program, and goes with no FILE, --compare or --panel");
   const bool is_start = options->panel == "start";
@@ -237,7 +238,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
   if (!options->csv.empty() && options->file.empty() && !options->live) return fail("--export needs a FILE");
   if (!options->csv.empty() && options->compare.empty() && !options->live && !is_table(options->panel))
     return fail(
-        "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, nodes, values, parameters or decisions");
+        "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, recompute, nodes, values, parameters or "
+        "decisions");
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))
     return fail("--export writes a .csv file, and " + options->csv + " ends otherwise");
   if (!options->profile.empty() && options->file.empty()) return fail("--profile needs a FILE whose plan it is compared with");

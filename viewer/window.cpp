@@ -313,6 +313,7 @@ void MainWindow::write_csv(const std::string& name, const std::string& path) {
   if (open.picture) return open.picture->write_csv(path);
   if (auto* table = dynamic_cast<TablePanel*>(open.widget)) return table->write_csv(path);
   if (open.widget == &text()) return text().write_csv(path);
+  if (open.widget == &recompute()) return recompute().table().write_csv(path);
   throw UsageError("the panel " + name + " has no table of numbers");
 }
 

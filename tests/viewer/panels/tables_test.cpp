@@ -3,6 +3,7 @@
 #include <tapedeck/tests/viewer/ui_window.h>
 
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/screenshot.h>
@@ -439,6 +440,24 @@ TEST_F(TablesInTheWindow, EveryTableIsWrittenAsCsv) {
     EXPECT_EQ(rows, model().table(static_cast<TableId>(id)).rows()) << layout.name;
   }
   EXPECT_THROW(window.nodes().write_csv(file("no/such/folder.csv")), FileError);
+}
+
+// The table of the panel Recompute begins with the value whose further runs cost most.
+TEST_F(TablesInTheWindow, TheDearestValuesAreWrittenAsCsv) {
+  Options of_recompute, options;
+  std::string error;
+  ASSERT_TRUE(parse_options({"a.tape", "--panel", "recompute", "--export", "b.csv"}, &of_recompute, &error)) << error;
+  ASSERT_TRUE(parse_options({"a.tape", "--panel", "live", "--export", "b.csv"}, &options, &error)) << error;
+  EXPECT_EQ(options.panel, "curve");  // the panel Live bytes by the first word of its title
+  window.write_csv("recompute", file("again.csv"));
+  std::ifstream in(file("again.csv"));
+  std::string head, first;
+  std::getline(in, head);
+  std::getline(in, first);
+  const ValueEntry* dearest = nullptr;
+  for (const ValueEntry& e : model().values().log())
+    if (dearest == nullptr || e.again_us() > dearest->again_us()) dearest = &e;
+  EXPECT_TRUE(first.starts_with("%" + dearest->name + ",")) << first;
 }
 
 TEST_F(TablesInTheWindow, TheTooltipHasTheWholeName) {
