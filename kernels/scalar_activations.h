@@ -96,6 +96,17 @@ struct EluGrad {
   }
 };
 
+// From the result of clamp: the gradient passes between the bounds. An infinite bound does not bind.
+template <class T>
+struct ClampGrad {
+  T low, high;
+  TAPEDECK_HD_INLINE T operator()(T y, T dy) const {
+    const T inf = std::numeric_limits<T>::infinity(), least = low, most = high;
+    const bool over = bool(y > least) | bool(least == -inf), under = bool(y < most) | bool(most == inf);
+    return over & under ? dy : T(0);
+  }
+};
+
 template <class T>
 struct LeakyRelu {
   T slope;

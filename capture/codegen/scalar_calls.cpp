@@ -107,6 +107,11 @@ std::string elu_grad(const void* attrs, DType t) {
   return fmt::format("EluGrad<{}>{{{} * {}, {}, {}}}", register_type(t), number(a.alpha, t), scale, scale, number(a.slope, t));
 }
 
+std::string clamp_grad(const void* attrs, DType t) {
+  const auto& a = as<ClampAttrs>(attrs);
+  return fmt::format("ClampGrad<{}>{{{}, {}}}", register_type(t), number(a.min, t), number(a.max, t));
+}
+
 std::string leaky_relu(const void* attrs, DType t) {
   return fmt::format("LeakyRelu<{}>{{{}}}", register_type(t), number(as<LeakyReluAttrs>(attrs).slope, t));
 }
@@ -240,6 +245,7 @@ const std::unordered_map<std::string_view, Functor>& functors() {
       {"selu", {nullptr, kActivations, selu}},
       {"celu", {nullptr, kActivations, celu}},
       {"elu_grad", {nullptr, kActivations, elu_grad}},
+      {"clamp_grad", {nullptr, kActivations, clamp_grad}},
       {"leaky_relu", {nullptr, kActivations, leaky_relu}},
       {"hardshrink", {nullptr, kActivations, hardshrink}},
       {"softshrink", {nullptr, kActivations, softshrink}},

@@ -4,8 +4,10 @@
 
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/clamp_grad.h>
 #include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 
@@ -70,19 +72,27 @@ Cost cost_of_function(std::span<const Type> in, std::span<const Type> out, const
 // 1 - x^2, computed as (1 - x)(1 + x). This stays exact near x = 1, where x^2 would be rounded.
 Tensor one_minus_square(const Tensor& x) { return mul(sub(1, x), add(x, 1)); }
 
-// The gradient of clamp: none at a bound, as relu has none at 0. It needs one bool mask of x, and ignores a bound that is
-// infinite.
+void infer_clamp_grad(Infer& f) {
+  infer_require_float(f, f.inputs[0]);
+  infer_like_first(f);
+  const auto& a = f.attributes<ClampAttrs>();
+  if (std::isnan(a.min) || std::isnan(a.max)) f.fail("a bound is NaN");
+}
+
+// The bound as clamp writes it into a result. Half types are computed in f32 and then rounded.
+double bound_in_results(double bound, DType dtype) {
+  if (dtype == DType::f16) return kernels::to_f32(kernels::to_f16(static_cast<float>(bound)));
+  if (dtype == DType::bf16) return kernels::to_f32(kernels::to_bf16(static_cast<float>(bound)));
+  return bound;
+}
+
+// The gradient of clamp: none at a bound, as relu has none at 0.
 void clamp_vjp(Vjp& b) {
   const auto& a = b.attributes<ClampAttrs>();
   const bool low = !std::isinf(a.min) || a.min > 0, high = !std::isinf(a.max) || a.max < 0;
   if (!low && !high) return b.dx(0, b.dy());
-  Tensor inside;
-  if (low) inside = greater(b.x(0), a.min);
-  if (high) {
-    const Tensor below = less(b.x(0), a.max);
-    inside = low ? logical_and(inside, below) : below;
-  }
-  b.dx(0, where(inside, b.dy(), 0));
+  const DType dtype = b.y().dtype();
+  b.dx(0, clamp_grad(b.y(), b.dy(), {bound_in_results(a.min, dtype), bound_in_results(a.max, dtype)}));
 }
 
 double largest_finite(DType dtype) {
@@ -143,4 +153,5 @@ Tensor addcmul(const Arg& x, const Arg& a, const Arg& b, double value) {
 }  // namespace tapedeck
 
 #define TAPEDECK_DEFINE_OPS
+#include <tapedeck/engine/ops/clamp_grad.h>
 #include <tapedeck/engine/ops/functions.h>

@@ -2,9 +2,11 @@
 #include <tapedeck/capture/onnx/export/export_ops.h>
 
 #include <tapedeck/kernels/attrs/activation.h>
+#include <tapedeck/kernels/attrs/functions.h>
 #include <tapedeck/kernels/attrs/loss.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace tapedeck::onnx {
@@ -67,6 +69,16 @@ Terms celu(N& n) {
 Terms elu_grad(N& n) {
   const auto& a = n.attributes<EluGradAttrs>();
   return {choose(n[0] > 0, n[1] * a.scale, n[1] * (a.slope * (n[0] + a.alpha * a.scale)))};
+}
+
+// An infinite bound does not bind.
+Terms clamp_grad(N& n) {
+  const auto& a = n.attributes<ClampAttrs>();
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  Term passed = n[1];
+  if (a.max != inf) passed = choose(n[0] < a.max, passed, 0);
+  if (a.min != -inf) passed = choose(n[0] > a.min, passed, 0);
+  return {passed};
 }
 
 Terms shrunk(N& n, bool soft) {
@@ -223,6 +235,7 @@ std::vector<ExportOp> activation_exports() {
       composed("elu", [](N& n) { return Terms{with_alpha(n, "Elu", n.attributes<EluAttrs>().alpha)}; }),
       composed("celu", celu),
       composed("elu_grad", elu_grad),
+      composed("clamp_grad", clamp_grad),
       composed("leaky_relu", [](N& n) { return Terms{with_alpha(n, "LeakyRelu", n.attributes<LeakyReluAttrs>().slope)}; }),
       composed("hardsigmoid",
                [](N& n) {

@@ -3,6 +3,7 @@
 //
 //   leaky_relu {slope=0.01} on f32   ->   map<float, float>(call, LeakyRelu<float>{0.01f})
 #include <tapedeck/kernels/attrs/activation.h>
+#include <tapedeck/kernels/attrs/functions.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/scalar_activations.h>
 
@@ -90,6 +91,14 @@ void elu_grad(const KernelCall& call) {
     using T = decltype(t);
     const T scale = static_cast<T>(a.scale);
     return EluGrad<T>{static_cast<T>(a.alpha) * scale, scale, static_cast<T>(a.slope)};
+  });
+}
+
+void clamp_grad(const KernelCall& call) {
+  const auto& a = call.attributes<ClampAttrs>();
+  of_two(call, 0.5, 0.5, [&](auto t) {
+    using T = decltype(t);
+    return ClampGrad<T>{static_cast<T>(a.min), static_cast<T>(a.max)};
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/kernels/attrs/activation.h>
+#include <tapedeck/kernels/attrs/functions.h>
 #include <tapedeck/kernels/cuda/elementwise/families.h>
 #include <tapedeck/kernels/scalar_activations.h>
 
@@ -61,6 +62,14 @@ void elu_grad(const KernelCall& call) {
     using T = decltype(t);
     const T scale = static_cast<T>(a.scale);
     return EluGrad<T>{static_cast<T>(a.alpha) * scale, scale, static_cast<T>(a.slope)};
+  });
+}
+
+void clamp_grad(const KernelCall& call) {
+  const auto& a = call.attributes<ClampAttrs>();
+  binary_floats_of(call, [&](auto t) {
+    using T = decltype(t);
+    return ClampGrad<T>{static_cast<T>(a.min), static_cast<T>(a.max)};
   });
 }
 

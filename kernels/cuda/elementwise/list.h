@@ -27,6 +27,7 @@
   X(hardswish_grad, native) X(mish, native) X(mish_grad, native) X(softsign, native) X(logsigmoid, native)                     \
   X(tanhshrink, native) X(prelu, native) X(softplus, native) X(softplus_grad, native) X(elu, native) X(selu, native)           \
   X(celu, native) X(elu_grad, native) X(leaky_relu, native) X(hardshrink, native) X(softshrink, native) X(threshold, native)   \
+  X(clamp_grad, native)                                                                                                        \
   /* cast.inl */                                                                                                               \
   X(cast, native)                                                                                                              \
   /* recurrent.inl */                                                                                                          \

@@ -88,6 +88,30 @@ TEST(Functions, ClampPassesTheGradientInsideItsBounds) {
   EXPECT_EQ(floats_of(y.grad()), (std::vector<float>{0, 1}));
 }
 
+// The gradient reads the result. The oracle compares the operand with the bounds, as elements of its type.
+void expect_gradient_of_operand(DType dtype, double min, double max) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> points = {-inf,  -7,     -1,   -0.1f, -0.0f, 0,    0.0999f, 0.1f,          0.1001f,
+                                     0.33f, 0.333f, 0.5f, 1,     5.99f, 6.0f, 7,       std::nanf(""), inf};
+  const auto n = static_cast<std::int64_t>(points.size());
+  const Tensor x = cast(from_vector(points, {n}), dtype);
+  Tensor y = cast(from_vector(points, {n}), dtype);
+  const Tensor dy = full({n}, 3, dtype);
+  y.requires_grad(true);
+  backward(sum(mul(clamp(y, min, max), dy)));
+  Tensor inside = full(x.shape(), 1, DType::boolean);
+  if (min != -inf) inside = logical_and(inside, greater(x, min));
+  if (max != inf) inside = logical_and(inside, less(x, max));
+  EXPECT_TRUE(bit_equal(y.grad(), where(inside, dy, 0))) << dtype_name(dtype) << " " << min << " " << max;
+}
+
+TEST(Functions, TheGradientOfClampFromItsResultIsThatFromItsOperand) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (double min : {-inf, -0.1, 0.0, 0.1, 0.333, 5.0})
+      for (double max : {0.0, 0.1, 1.0 / 3, 6.0, inf}) expect_gradient_of_operand(dtype, min, max);
+}
+
 TEST(Functions, HardtanhPassesTheGradientBetweenItsBoundsOnly) {
   EXPECT_EQ(slope([](const Tensor& x) { return hardtanh(x); }, {-2, -1, 0, 1, 2}), (std::vector<float>{0, 0, 1, 0, 0}));
   EXPECT_EQ(slope([](const Tensor& x) { return relu6(x); }, {-1, 0, 3, 6, 7}), (std::vector<float>{0, 0, 1, 0, 0}));

@@ -2,6 +2,7 @@
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/engine/ops/activation.h>
+#include <tapedeck/kernels/attrs/functions.h>
 
 #include <cmath>
 #include <numbers>
@@ -62,6 +63,8 @@ double elu_grad(const EluGradAttrs& a, Args v) {
   return v[0] > 0 ? v[1] * a.scale : v[1] * a.slope * (v[0] + a.alpha * a.scale);
 }
 
+double clamp_grad(const ClampAttrs& a, Args v) { return v[0] <= a.min || v[0] >= a.max ? 0 : v[1]; }
+
 double scaled_softplus(const SoftplusAttrs& a, Args v) {
   return v[0] * a.beta > a.threshold ? v[0] : softplus(v[0] * a.beta) / a.beta;
 }
@@ -93,6 +96,7 @@ const AddReference refs[] = {
     {"selu", one(selu)},
     {"celu", with<EluAttrs>(celu)},
     {"elu_grad", with<EluGradAttrs>(elu_grad)},
+    {"clamp_grad", with<ClampAttrs>(clamp_grad)},
     {"leaky_relu", with<LeakyReluAttrs>([](const LeakyReluAttrs& a, Args v) { return v[0] > 0 ? v[0] : a.slope * v[0]; })},
     {"prelu", elementwise([](Args v) { return v[0] > 0 ? v[0] : v[1] * v[0]; })},
     {"hardshrink", with<ShrinkAttrs>(hardshrink)},

@@ -55,6 +55,9 @@ TEST_F(CudaActivations, WithAttributesEqualCpu) {
   try_unary(TAPEDECK_CASE(elu), &elu);
   try_unary(TAPEDECK_CASE(celu), &elu);
   try_binary(TAPEDECK_CASE(elu_grad), &elu_grad);
+  ClampAttrs bounds;
+  bounds.min = -0.5, bounds.max = 0.75;
+  try_binary(TAPEDECK_CASE(clamp_grad), &bounds);
   try_unary(TAPEDECK_CASE(leaky_relu), &leaky);
   try_unary(TAPEDECK_CASE(hardshrink), &shrink);
   try_unary(TAPEDECK_CASE(softshrink), &shrink);
