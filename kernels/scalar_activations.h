@@ -103,7 +103,7 @@ struct ClampGrad {
   TAPEDECK_HD_INLINE T operator()(T y, T dy) const {
     const T inf = std::numeric_limits<T>::infinity(), least = low, most = high;
     const bool over = bool(y > least) | bool(least == -inf), under = bool(y < most) | bool(most == inf);
-    return over & under ? dy : T(0);
+    return (over & under) ? dy : T(0);
   }
 };
 
