@@ -40,8 +40,10 @@ void use_spare_width(TablePanel& panel) {
   while (place > 0 && header.isSectionHidden(header.logicalIndex(place))) --place;
   const int last = header.logicalIndex(place);
   const bool stretches = header.stretchLastSection();
-  // A sentence in the last column may be cut for names, which say what the row is.
-  int spare = stretches ? std::max(header.sectionSize(last) - items.sizeHintForColumn(last), header.sectionSize(last) / 3)
+  // A sentence in the last column may be cut for names, which say what the row is; Qt makes the column no narrower than it was
+  // at first.
+  const int size = header.sectionSize(last), first_size = qRound(layout.columns[last].width * look_in_use().scale);
+  int spare = stretches ? std::max(size - items.sizeHintForColumn(last), std::min(size / 3, size - first_size))
                         : items.viewport()->width() - header.length();
   for (int c = 0; c < header.count(); ++c) {
     if (header.isSectionHidden(c) || is_number(layout.columns[c].kind) || (stretches && c == last)) continue;
