@@ -19,12 +19,12 @@ std::vector<Candidate*> searched_before(const Allowed& allowed, Planning* p) {
   return searched;
 }
 
-// The floor is the same number with and without a budget. So a candidate that was found only because a budget was asked for
-// does not fit if its peak is below the floor.
+// The floor is the same number with and without a budget. So a candidate that was found only because a budget was asked for, or
+// was not placed when the floor was found, does not fit if its peak is below the floor.
 bool fits(Candidate& c, std::int64_t budget, std::int64_t floor, CandidateLayouts* layouts) {
   if (c.live_peak > budget) return false;
   const std::int64_t peak = layouts->peak(c);
-  return peak <= budget && (peak >= floor || c.counts_for_floor());
+  return peak <= budget && peak >= floor;
 }
 
 }  // namespace

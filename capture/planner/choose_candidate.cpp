@@ -1,6 +1,6 @@
-// The stage that chooses. The floor is the least placed peak of all candidates. With a budget the cheapest candidate that fits
-// is taken, or the lowest one if none fits. Without a budget the plan
-// recomputes the checkpoint regions that the user's program marks. If there are none, the plan keeps all.
+// The stage that chooses. The floor is the least placed peak of the candidates that were placed to find it. With a budget the
+// cheapest candidate that fits is taken, or the lowest one if none fits. Without a budget the plan recomputes the checkpoint
+// regions that the user's program marks. If there are none, the plan keeps all.
 //
 // No candidate of `auto` depends on the budget, so the choice is monotone: a larger budget never costs more recomputation. In
 // graphs whose candidates are not on a ladder (candidate_ladder.h), each candidate has one layout for all budgets that take it
@@ -27,6 +27,8 @@ constexpr std::size_t kMostSearched = 4, kMostSearchedOfLarge = 1;
 constexpr std::size_t kLarge = 1000;  // nodes; beyond, a search may take a second
 constexpr std::int64_t kNear = 256;   // a peak above another by at most this part of it can come down to it
 constexpr std::size_t kMostCompared = 4;
+constexpr std::size_t kPlacesAll = 128;  // nodes; of larger graphs, the look for the least peak ends after so many in vain:
+constexpr std::size_t kMostInVain = 16, kMostInVainOfMany = 4;
 constexpr std::int64_t kSteps = 16;     // of live bytes, at which the layouts of the cheapest candidates are searched
 constexpr std::int64_t kAnyBudget = 0;  // for questions that have the same answer for every budget
 
@@ -58,13 +60,27 @@ std::int64_t runs_of(const Candidate& c) { return c.runs; }
 bool keeps_all(const Candidate& c) { return c.keeps_all(); }
 bool counts_for_floor(const Candidate& c) { return c.counts_for_floor(); }
 
+// How many candidates in a row are placed in vain before the look for the least peak ends, but for searched candidates. The
+// least peak belongs to one of the candidates with the fewest live bytes, and where placed peaks lie a twentieth above live
+// bytes, there are hundreds of others.
+std::size_t most_in_vain(const Planning& p) {
+  const std::size_t nodes = p.step_size().nodes;
+  if (nodes <= kPlacesAll) return p.candidates.size();
+  return places_few_candidates(p) ? kMostInVainOfMany : kMostInVain;
+}
+
 // Returns the candidate with the least peak. If several have it, it returns the one that `key` puts first.
 template <class Key>
 Candidate& least_peak_by(Key key, const Allowed& allowed, Planning* p) {
   Candidate* best = nullptr;
+  std::size_t in_vain = 0;
+  const std::size_t most = most_in_vain(*p);
   for (Candidate* c : sorted_by(live_peak_of, allowed, &p->candidates)) {
     if (best && c->live_peak > best->peak) break;
-    if (!best || is_lower_by(key, *c, *best, &p->layouts)) best = c;
+    if (in_vain == most && !c->searched) continue;
+    const bool is_lower = !best || p->layouts.peak(*c) < best->peak;
+    in_vain = is_lower ? 0 : std::min(in_vain + 1, most);
+    if (is_lower || is_lower_by(key, *c, *best, &p->layouts)) best = c;
     p->layouts.peak(*best);
   }
   return *best;
@@ -111,11 +127,9 @@ void search_cheapest_at_floor(std::int64_t floor, Planning* p) {
   if (closest && is_near(floor, closest->peak)) p->layouts.searched_peak(*closest);
 }
 
-// Whether a plan that was searched for a budget lies below the floor after placement. The planner does not take such a plan, so
-// that the floor is one number, whether a budget is given or not.
-bool undercuts(std::int64_t floor, Candidate& c, CandidateLayouts* layouts) {
-  return !counts_for_floor(c) && layouts->peak(c) < floor;
-}
+// Whether a plan lies below the floor after placement, because it was searched for a budget, or was not placed when the floor
+// was found. The planner does not take such a plan, so that the floor is one number, whether a budget is given or not.
+bool undercuts(std::int64_t floor, Candidate& c, CandidateLayouts* layouts) { return layouts->peak(c) < floor; }
 
 Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const Allowed& allowed, Planning* p) {
   const auto may_fit = [&](const Candidate& c) { return allowed(c) && c.live_peak <= budget; };
@@ -128,10 +142,10 @@ Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const All
   return best;
 }
 
-// The candidates that no other beats by live bytes and cost, the cheapest first.
+// The candidates that none before them beats by live bytes and cost, the cheapest first, and of equal ones the first.
 std::vector<Candidate*> unbeaten(const Allowed& allowed, Planning* p) {
   std::vector<Candidate*> ladder;
-  for (Candidate* c : sorted_by([](const Candidate& c) { return std::pair(c.cost, c.live_peak); }, allowed, &p->candidates))
+  for (Candidate* c : sorted_by(cost_of, allowed, &p->candidates))
     if (ladder.empty() || c->live_peak < ladder.back()->live_peak) ladder.push_back(c);
   return ladder;
 }
@@ -160,7 +174,7 @@ const Candidate* cheapest_after_search(std::int64_t budget, const Limits& limits
     if (best && c->cost >= best->cost) break;
     if (c->live_peak > budget) continue;
     const std::int64_t peak = p->layouts.placed_peak(*c);
-    if (peak <= budget && (peak >= limits.floor || c->counts_for_floor())) return c;
+    if (peak <= budget && peak >= limits.floor) return c;
   }
   return best;
 }

@@ -42,6 +42,25 @@ inline Graph there_and_back(unsigned seed) {
   return parse(text + "  return %g0\n}\n");
 }
 
+// Layers of eight nodes with uneven sizes. Each node reads two of the layer before; three in ten read a value from anywhere,
+// too.
+inline Graph uneven_layers(unsigned seed, int layers) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto name = [](int value) { return value < 0 ? std::string("%x") : "%v" + std::to_string(value); };
+  std::string text = "graph layers(%x: f32[100]) {\n", last;
+  for (int i = 0; i < 8 * layers; ++i) {
+    const int layer = i - i % 8;
+    std::string reads = name(i - 8);
+    if (const int other = layer - 8 + below(8); layer > 0 && other != i - 8) reads += ", " + name(other);
+    if (const int any = below(std::max(layer - 8, 1)); layer > 16 && below(10) < 3) reads += ", " + name(any);
+    text += "  " + name(i) + ": f32[" + std::to_string(100 + below(4900)) + "] = opaque(" + reads +
+            ") {us=" + std::to_string(1 + below(60)) + ".0}\n";
+    if (i >= 8 * layers - 8) last += (last.empty() ? "" : ", ") + name(i);
+  }
+  return parse(text + "  return " + last + "\n}\n");
+}
+
 // A training step of `layers` layers of one byte, as planners of recomputation are compared on: forward takes 1 us and backward
 // 2 us for each. `tests/bench/remat_optima.py chain:N` proves its optima.
 inline Graph unit_chain(int layers) {

@@ -82,25 +82,6 @@ TEST(PlanSearch, PlansAsMakePlanDoesForEveryBudget) {
   EXPECT_GT(recomputing, static_cast<int>(3 * kSearchSeeds));
 }
 
-// Layers of eight nodes with uneven sizes. Each node reads two of the layer before; three in ten read a value from anywhere,
-// too.
-Graph uneven_layers(unsigned seed, int layers) {
-  std::mt19937 random(seed);
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  const auto name = [](int value) { return value < 0 ? std::string("%x") : "%v" + std::to_string(value); };
-  std::string text = "graph layers(%x: f32[100]) {\n", last;
-  for (int i = 0; i < 8 * layers; ++i) {
-    const int layer = i - i % 8;
-    std::string reads = name(i - 8);
-    if (const int other = layer - 8 + below(8); layer > 0 && other != i - 8) reads += ", " + name(other);
-    if (const int any = below(std::max(layer - 8, 1)); layer > 16 && below(10) < 3) reads += ", " + name(any);
-    text += "  " + name(i) + ": f32[" + std::to_string(100 + below(4900)) + "] = opaque(" + reads +
-            ") {us=" + std::to_string(1 + below(60)) + ".0}\n";
-    if (i >= 8 * layers - 8) last += (last.empty() ? "" : ", ") + name(i);
-  }
-  return parse(text + "  return " + last + "\n}\n");
-}
-
 // The plan of each budget, and whether a plan of a larger budget fits the budget and costs less.
 void expect_cheapest_known(const std::vector<Plan>& plans) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -119,12 +100,15 @@ TEST(PlanSearch, SearchesForOneBudgetDoNotShowInOthers) {
   constexpr int kBudgets = 24;
   for (unsigned seed = 0; seed < 2; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    const Graph graph = uneven_layers(seed, 20);
+    const Graph graph = test::uneven_layers(seed, 20);
     PlanSearch search(graph, {.alignment = 1});
     std::vector<Plan> plans;
     for (int i = 0; i < kBudgets; ++i)
       plans.push_back(search.plan(search.floor() + (search.keep_all_peak() - search.floor()) * i / kBudgets));
     expect_cheapest_known(plans);
+    const Plan below = search.plan(search.floor() - 1);
+    EXPECT_FALSE(below.feasible);
+    EXPECT_EQ(below.peak_bytes, search.floor());
     expect_equal(plans[kBudgets / 2], plan_alone(graph, {.alignment = 1}, plans[kBudgets / 2].budget_bytes));
   }
 }
