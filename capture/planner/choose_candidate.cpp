@@ -60,7 +60,7 @@ std::int64_t runs_of(const Candidate& c) { return c.runs; }
 bool keeps_all(const Candidate& c) { return c.keeps_all(); }
 bool counts_for_floor(const Candidate& c) { return c.counts_for_floor(); }
 
-// How many candidates in a row are placed in vain before the look for the least peak ends, but for searched candidates. The
+// The number of candidates in a row that are placed in vain before the look for the least peak ends, but for searched ones. The
 // least peak belongs to one of the candidates with the fewest live bytes, and where placed peaks lie a twentieth above live
 // bytes, there are hundreds of others.
 std::size_t most_in_vain(const Planning& p) {
