@@ -7,28 +7,26 @@ namespace tapedeck::viewer {
 
 namespace {
 
-bool shares(Reason reason) {
-  return reason == Reason::in_place || reason == Reason::alias || reason == Reason::part || reason == Reason::update;
-}
-
-// The value in whose bytes v lies; kNone if it has bytes of its own.
-ValueId source_of(const Plan& plan, ValueId v) {
-  const Placement& p = plan.values[at(v)];
-  if (!shares(p.reason)) return kNone;
-  if (p.other != kNone) return p.other;
-  return p.reason == Reason::update && p.where == Where::state && p.slot >= 0 && p.slot < plan.graph.n_state
-             ? plan.graph.n_inputs + p.slot
-             : kNone;
-}
-
 // The first of the chain. The number of steps is limited, in case a faulty plan has a cycle.
 ValueId first_of(const Plan& plan, ValueId v) {
   for (std::size_t steps = 0; steps < plan.values.size(); ++steps) {
-    const ValueId source = source_of(plan, v);
+    const ValueId source = source_of_bytes(plan, v);
     if (source == kNone) break;
     v = source;
   }
   return v;
+}
+
+// All that lie in the bytes of a value, directly or through others, and the value itself; at most `most`, in case a faulty plan
+// has a cycle.
+std::vector<ValueId> members_of(const SharedBytes& shared, ValueId first, std::size_t most) {
+  std::vector<ValueId> members = {first};
+  for (std::size_t i = 0; i < members.size(); ++i)
+    for (const ValueId v : shared.inside(members[i])) {
+      if (v == first || members.size() == most) return members;
+      members.push_back(v);
+    }
+  return members;
 }
 
 std::string sentence_of(const PlanModel& model, ValueId v, ValueId from) {
@@ -53,26 +51,16 @@ std::vector<ByteChainLink> byte_chain(const PlanModel& model, ValueId v) {
   const Plan& plan = model.plan();
   if (v < 0 || at(v) >= plan.values.size()) return {};
   const ValueId first = first_of(plan, v);
-  // Values are numbered in the order in which they are made, but for a join, whose parts come before it.
-  std::vector<ValueId> members;
-  std::vector<ValueId> first_of_all(plan.values.size(), kNone);
-  for (ValueId start = 0; start < plan.graph.value_count(); ++start) {
-    ValueId top = start;
-    std::size_t steps = 0;
-    while (first_of_all[at(top)] == kNone && source_of(plan, top) != kNone && steps++ < plan.values.size())
-      top = source_of(plan, top);
-    const ValueId found = first_of_all[at(top)] == kNone ? top : first_of_all[at(top)];
-    for (ValueId u = start; u != top; u = source_of(plan, u)) first_of_all[at(u)] = found;
-    first_of_all[at(top)] = found;
-    if (found == first) members.push_back(start);
-  }
+  std::vector<ValueId> members = members_of(model.shared_bytes(), first, plan.values.size());
   if (members.size() < 2) return {};
+  // Values are numbered in the order in which they are made, but for a join, whose parts come before it.
+  std::sort(members.begin(), members.end());
   std::stable_sort(members.begin(), members.end(), [&](ValueId a, ValueId b) {
     return std::max(plan.values[at(a)].birth, kNone) < std::max(plan.values[at(b)].birth, kNone);
   });
   std::vector<ByteChainLink> chain;
   for (const ValueId member : members) {
-    const ValueId from = source_of(plan, member);
+    const ValueId from = source_of_bytes(plan, member);
     chain.push_back({member, from, sentence_of(model, member, from)});
   }
   return chain;

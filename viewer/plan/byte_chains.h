@@ -21,7 +21,7 @@ struct ByteChainLink {
 };
 
 // The values that share bytes with v, itself among them, in the order in which they are made; empty if there is no other.
-// O(values).
+// O(k log k) for k such values.
 std::vector<ByteChainLink> byte_chain(const PlanModel& model, ValueId v);
 
 // Where the bytes of one value lie in the picture of the plan, for as long as the value needs them: for a window or a part a

@@ -58,10 +58,11 @@ RoleClass role_of(const Plan& plan, ValueId v) { return static_cast<RoleClass>(m
 struct PlanModel::Later {
   std::shared_ptr<const CostModel> costs;
   std::vector<Wish> wishes;
-  std::once_flag values_once, nodes_once, alive_once, axis_once, segments_once, table_once[kTableCount];
+  std::once_flag values_once, nodes_once, shared_once, alive_once, axis_once, segments_once, table_once[kTableCount];
   std::vector<std::int32_t> segment_of;  // by node
   std::optional<ValueIndex> values;
   std::optional<NodesByValue> nodes;
+  std::optional<SharedBytes> shared;
   std::shared_ptr<const TimeAxis> by_node = std::make_shared<const TimeAxis>(), by_us;
   std::optional<Table> tables[kTableCount];
   std::vector<PlanRect> alive_at_peak;
@@ -99,6 +100,7 @@ std::shared_ptr<const PlanModel> PlanModel::pictures_of(Plan plan, std::shared_p
   auto shared = std::make_shared<const Plan>(std::move(plan));
   auto model = std::make_unique<const PlanModel>(shared, live_bytes(*shared), std::move(costs), std::move(wishes));
   model->alive_at_peak();
+  model->shared_bytes();
   model->later_->complete = false;
   return released_later(std::move(model));
 }
@@ -129,6 +131,11 @@ const ValueIndex& PlanModel::values() const {
 const NodesByValue& PlanModel::nodes_by_value() const {
   std::call_once(later_->nodes_once, [&] { later_->nodes.emplace(plan_->graph); });
   return *later_->nodes;
+}
+
+const SharedBytes& PlanModel::shared_bytes() const {
+  std::call_once(later_->shared_once, [&] { later_->shared.emplace(*plan_); });
+  return *later_->shared;
 }
 
 std::shared_ptr<const TimeAxis> PlanModel::time_axis(TimeUnit unit) const {

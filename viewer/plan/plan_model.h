@@ -11,6 +11,7 @@
 
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/viewer/plan/block_maxima.h>
+#include <tapedeck/viewer/plan/shared_bytes.h>
 #include <tapedeck/viewer/plan/time_axis.h>
 #include <tapedeck/viewer/plan/value_index.h>
 #include <tapedeck/viewer/plan/view.h>
@@ -81,6 +82,7 @@ class PlanModel {
   const ValueIndex& values() const;
   const Table& table(TableId id) const;
   const NodesByValue& nodes_by_value() const;
+  const SharedBytes& shared_bytes() const;  // made together with the pictures
   std::string name_of(ValueId v) const;
   // The segment of a node, an index of plan().segments; kNone if it is in none.
   std::int32_t segment_of(NodeId n) const;

@@ -54,6 +54,22 @@ TEST(ByteChains, SayWhoTookOverWhoseBytes) {
   EXPECT_TRUE(byte_chain(model, kNone).empty());
 }
 
+// No plan of ours has a cycle. A file may say anything, and the chain must still have an end.
+TEST(ByteChains, OfAFaultyPlanEnd) {
+  const MadePlan made = make_random_plan(5, 30);
+  Plan faulty = made.plan;
+  const auto in_bytes_of = [&](ValueId v, ValueId other) {
+    faulty.values[static_cast<std::size_t>(v)].reason = Reason::in_place;
+    faulty.values[static_cast<std::size_t>(v)].other = other;
+  };
+  const ValueId a = 3, b = 4, c = 5, outside = 6, itself = 7;
+  in_bytes_of(a, c), in_bytes_of(b, a), in_bytes_of(c, b), in_bytes_of(outside, a), in_bytes_of(itself, itself);
+  const PlanModel model(std::make_shared<const Plan>(faulty), made.curve);
+  const auto all = static_cast<std::size_t>(faulty.graph.value_count());
+  for (ValueId v = 0; v < faulty.graph.value_count(); ++v) EXPECT_LE(byte_chain(model, v).size(), all) << "value " << v;
+  EXPECT_TRUE(byte_chain(model, itself).empty());
+}
+
 // The place of a window lies inside the rectangle of the value that it looks at.
 TEST(ByteChains, AWindowLiesInsideItsValue) {
   const MadePlan made = make_random_plan(3, 80);
