@@ -179,8 +179,10 @@ struct Outcome {
   std::int64_t value = 0;
 };
 
-inline Outcome run(Kernel kernel, const std::vector<Array>& inputs, const std::vector<Array>& outputs,
-                   const void* attrs = nullptr, std::int64_t workspace_bytes = 0) {
+// Gives a call with these operands to `f`, and returns the fault that it has reported.
+template <class F>
+Outcome run_call(const F& f, const std::vector<Array>& inputs, const std::vector<Array>& outputs, const void* attrs = nullptr,
+                 std::int64_t workspace_bytes = 0) {
   std::vector<View> in, out;
   for (const Array& a : inputs) in.push_back(a.view);
   for (const Array& a : outputs) out.push_back(a.view);
@@ -195,8 +197,13 @@ inline Outcome run(Kernel kernel, const std::vector<Array>& inputs, const std::v
   call.workspace = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
   call.workspace_bytes = static_cast<std::size_t>(workspace_bytes);
   call.fault = &fault;
-  kernel(call);
+  f(call);
   return {fault.what.load(), fault.value.load()};
+}
+
+inline Outcome run(Kernel kernel, const std::vector<Array>& inputs, const std::vector<Array>& outputs,
+                   const void* attrs = nullptr, std::int64_t workspace_bytes = 0) {
+  return run_call(kernel, inputs, outputs, attrs, workspace_bytes);
 }
 
 template <class F>

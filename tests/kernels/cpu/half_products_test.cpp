@@ -1,5 +1,6 @@
 // Tests products of f16 and bf16 against sums in double precision of the same numbers, by every way that this processor has.
 // Layouts, gaps between rows and threads must not change the bits.
+#include <tapedeck/tests/kernels/matrices.h>
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/products/bf16_pairs.h>
@@ -30,24 +31,6 @@ Array random_halves(Random& random, DType dtype, const Sizes& sizes) {
   std::uniform_real_distribution<float> uniform(-3, 3);
   for (std::int64_t i = 0; i < a.numel(); ++i) a.at<std::uint16_t>(i) = half_bits(dtype, uniform(random));
   return a;
-}
-
-// The same matrix with its columns one behind the other.
-Array turned(const Array& a) {
-  std::vector<int> axes;
-  for (int d = 0; d < a.view.rank; ++d) axes.push_back(d);
-  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  return permuted(dense_copy(permuted(a, axes)), axes);
-}
-
-// The same matrix as the left part of a wider one.
-Array in_wide_rows(const Array& a, std::int64_t width) {
-  Sizes sizes(a.view.sizes, a.view.sizes + a.view.rank);
-  sizes.back() = width;
-  Array wide = make_array(a.view.dtype, sizes);
-  wide.view.sizes[a.view.rank - 1] = a.view.sizes[a.view.rank - 1];
-  for (std::int64_t i = 0; i < a.numel(); ++i) wide.at<std::uint16_t>(i) = a.at<std::uint16_t>(i);
-  return wide;
 }
 
 struct HalfWay {
@@ -111,8 +94,8 @@ TEST(HalfProducts, AreCloseToExactSumsInEveryLayout) {
       const Array a = random_halves(random, w.dtype, {m, k}), b = random_halves(random, w.dtype, {k, n});
       const Array c = half_result(cpu::matmul_half, w.way, {a, b}, {m, n});
       expect_sums(a, b, c);
-      for (const Array& left : {turned(a), in_wide_rows(a, k + 3), scrambled(random, a)})
-        for (const Array& right : {b, turned(b), in_wide_rows(b, n + 1), scrambled(random, b)})
+      for (const Array& left : {column_major(a), gapped(a, k + 3), scrambled(random, a)})
+        for (const Array& right : {b, column_major(b), gapped(b, n + 1), scrambled(random, b)})
           ASSERT_TRUE(same_bits(c, half_result(cpu::matmul_half, w.way, {left, right}, {m, n}))) << m << "x" << n << "x" << k;
     }
 }
@@ -176,7 +159,7 @@ TEST(HalfProducts, LinearTakesAnyStridesAndRoundsOnceAfterTheBias) {
     Array rows = x;
     rows.view.rank = 2, rows.view.sizes[0] = 28, rows.view.sizes[1] = 19, rows.view.strides[0] = 19, rows.view.strides[1] = 1;
     const Array plain = half_result(cpu::linear_half, w.way, {x, b}, {4, 7, 45});
-    EXPECT_TRUE(same_bits(half_result(cpu::linear_half, w.way, {scrambled(random, x), turned(b)}, {4, 7, 45}), plain));
+    EXPECT_TRUE(same_bits(half_result(cpu::linear_half, w.way, {scrambled(random, x), column_major(b)}, {4, 7, 45}), plain));
     EXPECT_EQ(std::memcmp(plain.view.data, half_result(cpu::matmul_half, w.way, {rows, b}, {28, 45}).view.data, 28 * 45 * 2),
               0);
     // With the bias as one more row of the weights, the product is the same but for the order of the sum.

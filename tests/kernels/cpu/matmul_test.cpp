@@ -1,5 +1,6 @@
 // Tests matmul against sums in double precision. Row-major and column-major operands, gaps between rows and any number of
 // threads must give the same bits.
+#include <tapedeck/tests/kernels/matrices.h>
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -27,24 +28,6 @@ void expect_product(const Array& a, const Array& b, const Array& c, double toler
     }
     ASSERT_NEAR(c.get(i), total, size * tolerance) << m << "x" << n << "x" << k << " element " << i;
   }
-}
-
-// The same matrix in column-major order.
-Array column_major(const Array& a) {
-  std::vector<int> axes;
-  for (int d = 0; d < a.view.rank; ++d) axes.push_back(d);
-  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  return permuted(dense_copy(permuted(a, axes)), axes);
-}
-
-// The same matrix as the left part of a matrix with rows of `width` elements.
-Array gapped(const Array& a, std::int64_t width) {
-  Sizes sizes(a.view.sizes, a.view.sizes + a.view.rank);
-  sizes.back() = width;
-  Array wide = make_array(a.view.dtype, sizes);
-  wide.view.sizes[a.view.rank - 1] = a.view.sizes[a.view.rank - 1];
-  for (std::int64_t i = 0; i < a.numel(); ++i) std::memcpy(wide.address(i), a.address(i), dtype_size(a.view.dtype));
-  return wide;
 }
 
 Array product(const Array& a, const Array& b, const Sizes& sizes) {

@@ -38,20 +38,9 @@ Outcome run_as_chain(const std::vector<TileStep>& steps, const std::vector<std::
   p.steps = steps;
   p.results = results;
   cpu::prepare_tiles(&p);
-  std::vector<View> in, out;
-  for (const Array& a : operands) in.push_back(a.view);
   const Sizes sizes(operands[0].view.sizes, operands[0].view.sizes + operands[0].view.rank);
   for (std::int32_t v : results) made->push_back(make_array(steps[v - p.n_operands].dtype, sizes));
-  for (const Array& a : *made) out.push_back(a.view);
-  KernelFault fault;
-  KernelCall call;
-  call.inputs = in.data();
-  call.outputs = out.data();
-  call.n_inputs = static_cast<std::int32_t>(in.size());
-  call.n_outputs = static_cast<std::int32_t>(out.size());
-  call.fault = &fault;
-  cpu::run_tiles(p, call);
-  return {fault.what.load(), fault.value.load()};
+  return run_call([&](const KernelCall& call) { cpu::run_tiles(p, call); }, operands, *made);
 }
 
 // All values of the chain: the operands, then the result of each step.
