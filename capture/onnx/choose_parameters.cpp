@@ -65,9 +65,9 @@ Look look_at(const TensorData& data) {
   Look look;
   const auto dtype = dtype_of(data.element_type);
   look.floating = dtype && is_floating(*dtype);
-  std::int64_t count = 1;
-  for (std::int64_t size : data.sizes) count *= size;
-  look.several = count > 1;
+  // The sizes of a type that Tapedeck lacks are as the file gives them, and their product may be beyond 64 bits.
+  look.several = std::ranges::find(data.sizes, 0) == data.sizes.end() &&
+                 std::ranges::any_of(data.sizes, [](std::int64_t size) { return size > 1; });
   if (!look.floating || !data.external.empty()) return look;
   switch (*dtype) {
     case DType::f32:

@@ -127,6 +127,15 @@ TEST_F(HostileModel, WithHugeSizesIsAnErrorAndTakesNoMemory) {
   EXPECT_NE(fault({"Unsqueeze", {"x", "s"}, {"y"}}, constant({0, 0})), "");
 }
 
+// The sizes of an initializer whose type Tapedeck lacks are never multiplied. A fuzzer found a product beyond 64 bits.
+TEST_F(HostileModel, WithHugeSizesOfAnUnknownTypeImportsWhereNobodyReadsThem) {
+  constexpr int kText = 8;
+  const std::string huge = wire::tensor("unread", {std::int64_t{1} << 40, std::int64_t{1} << 40, 105}, kText, "");
+  const auto relu_of = [&](const std::string& operand) { return fault({"Relu", {operand}, {"y"}}, {huge}); };
+  EXPECT_EQ(relu_of("x"), "");
+  expect_in(relu_of("unread"), "'unread'");
+}
+
 TEST_F(HostileModel, WithAbsurdAttributesIsAnError) {
   const auto conv = [&](std::vector<std::string> attributes) {
     const GraphText g{{wire::node({"Conv", {"x", "w"}, {"y"}, std::move(attributes)})},
