@@ -3,6 +3,7 @@
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/strides.h>
 
 #include <fmt/format.h>
 
@@ -193,6 +194,11 @@ Tensors Interpreter::results_of(const Node& node, const OnnxOp& op, NodeCall& ca
     state_.known_bytes += bytes;
     const AbstractMode concrete(false);
     results = op.import(call);
+  } else {
+    // A view of a tensor with elements has elements, even where only types are computed. Those of a transposed or expanded
+    // tensor would have to be copied, so they are left unknown, as other results that are too large.
+    for (Tensor& t : results)
+      if (t.defined() && !t.abstract() && !is_dense(t.shape(), t.strides())) t = abstract_tensor(t.type());
   }
   return results;
 }

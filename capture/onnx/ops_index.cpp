@@ -153,7 +153,7 @@ Tensor reversed_places(const NodeCall& n, std::int64_t steps) {
 
 Tensors reverse_sequences(NodeCall& n) {
   const std::int64_t time = n.integer("time_axis", 0), batch = n.integer("batch_axis", 1);
-  n.require(n[0].rank() >= 2 && time + batch == 1 && (time == 0 || time == 1), "the axes of time and batch must be 0 and 1");
+  n.require(n[0].rank() >= 2 && (time == 0 || time == 1) && batch == 1 - time, "the axes of time and batch must be 0 and 1");
   const std::int64_t steps = n[0].size(static_cast<int>(time));
   n.require(n[1].rank() == 1 && n[1].size(0) == n[0].size(static_cast<int>(batch)),
             "there must be one length for each sequence");

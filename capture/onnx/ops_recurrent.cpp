@@ -34,8 +34,9 @@ Layer layer_of(const NodeCall& n, std::int64_t gates) {
   layer.directions = direction == "bidirectional" ? 2 : 1;
   layer.x = layer.batch_first ? transpose(n.arg(0), {1, 0, 2}) : n[0];
   n.require(layer.x.size(0) <= kMostSteps, "more than 8,192 steps are not supported");
-  n.require(n[1].size(0) == layer.directions && n[2].size(0) == layer.directions && n[1].size(1) == gates * layer.hidden &&
-                n[2].size(1) == gates * layer.hidden && n[2].size(2) == layer.hidden && n[1].size(2) == layer.x.size(2),
+  // The attribute may be any number. After the first comparison it is a size, which can be multiplied.
+  n.require(n[2].size(2) == layer.hidden && n[1].size(0) == layer.directions && n[2].size(0) == layer.directions &&
+                n[1].size(1) == gates * layer.hidden && n[2].size(1) == gates * layer.hidden && n[1].size(2) == layer.x.size(2),
             "the sizes of x, W and R do not fit");
   n.require(!n.has("clip"), "clipped cells are not supported");
   if (n.has(4)) {

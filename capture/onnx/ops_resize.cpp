@@ -103,6 +103,7 @@ Tensor resize_axis(const NodeCall& n, const Resizing& r, const Tensor& x, std::s
   std::vector<double> places;
   for (std::int64_t i = 0; i < out; ++i) {
     const double place = place_of(r, i, axis, in, out);
+    n.require(std::abs(place) < 0x1p52, "an element of the result lies too far outside of the operand");  // nor is it a NaN
     places.push_back(place);
     const std::int64_t low =
         r.mode == "nearest" ? nearest_place(r, place, r.scales[axis]) : static_cast<std::int64_t>(std::ceil(place)) - 1;

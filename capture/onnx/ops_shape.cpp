@@ -239,8 +239,8 @@ Tensors centre(NodeCall& n) {
   n.require(axes.size() == wanted.size(), "there must be one size for each axis");
   Tensor x = n[0];
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::int64_t axis = n.axis(axes[i], x.rank()), size = x.size(static_cast<int>(axis)), more = wanted[i] - size;
     n.require(wanted[i] >= 0, "a size must not be negative");
+    const std::int64_t axis = n.axis(axes[i], x.rank()), size = x.size(static_cast<int>(axis)), more = wanted[i] - size;
     if (more < 0) x = slice_along(n.arg(x), axis, -more / 2, -more / 2 + wanted[i]);
     if (more <= 0) continue;
     Integers before(static_cast<std::size_t>(x.rank())), after = before;

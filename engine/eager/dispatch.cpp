@@ -271,7 +271,7 @@ TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const T
   std::int64_t offset = 0, strides[kMaxRank];
   *window = op.view(base.type(), base.strides, attrs, out, &offset, strides);
   if (*window) return detail::new_view(base, out.shape, offset, strides);
-  if (!base.storage) return detail::new_impl(out, nullptr);
+  if (!base.storage || thread_state().abstract) return detail::new_impl(out, nullptr);
   const Tensor d(dense_copy(base, site));
   TensorImpl *from[1] = {&base}, *to[1] = {d.impl()};
   if (detail::calls_are_logged()) detail::log_call(ops::copy, from, nullptr, to, site);

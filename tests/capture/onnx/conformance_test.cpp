@@ -5,7 +5,6 @@
 
 #include <tapedeck/engine/ir/error.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -14,11 +13,6 @@ namespace tapedeck {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string tests_folder() {
-  const char* given = std::getenv("TAPEDECK_ONNX_TESTS");
-  return given != nullptr ? given : "/usr/share/libonnx-testdata/data";
-}
 
 // The lines of the table.
 struct Skip {
@@ -99,7 +93,7 @@ class Conformance : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Conformance, EveryTestPassesOrIsInTheTable) {
   if (!has_onnx()) GTEST_SKIP() << "this build has no support for ONNX";
-  const fs::path all = fs::path(tests_folder()) / GetParam();
+  const fs::path all = fs::path(onnx_conformance_tests()) / GetParam();
   if (!fs::exists(all)) GTEST_SKIP() << "no tests of ONNX in " << all;
   std::vector<Skip> table = skips();
   int passed = 0, lacks_op = 0, listed = 0;

@@ -127,13 +127,57 @@ TEST_F(HostileModel, WithHugeSizesIsAnErrorAndTakesNoMemory) {
   EXPECT_NE(fault({"Unsqueeze", {"x", "s"}, {"y"}}, constant({0, 0})), "");
 }
 
+// The results of these nodes are known, and they would have terabytes.
+TEST_F(HostileModel, WithHugeKnownResultsCopiesNoneOfThem) {
+  const std::int64_t many = std::int64_t{1} << 20;
+  const auto import_of = [&](const std::vector<NodeText>& nodes, const std::vector<std::int64_t>& values) {
+    GraphText g{{}, {wire::value("x", {2})}, {wire::value("y", {2}), wire::value("big", {})}, {}};
+    for (const NodeText& node : nodes) g.nodes.push_back(wire::node(node));
+    g.nodes.push_back(wire::node({"Relu", {"x"}, {"y"}}));
+    g.initializers = {wire::int64s("s", values), wire::tensor("one", {1, 1}, 1, std::string(4, '\0'))};
+    return import(wire::model(wire::graph(g)), {.abstract = true});
+  };
+  EXPECT_EQ(import_of({{"Expand", {"one", "s"}, {"big"}}}, {many, many}).file.captured.outputs.size(), 2U);
+  EXPECT_EQ(import_of({{"Tile", {"one", "s"}, {"big"}}}, {many, many}).file.captured.outputs.size(), 2U);
+}
+
+TEST_F(HostileModel, WithNumbersThatNoAttributeMayHaveIsAnError) {
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  const auto nodes = [&](const NodeText& node, const std::vector<std::string>& initializers) {
+    const GraphText g{{wire::node(node)}, {wire::value("x", {3, 2, 4})}, {wire::value("y", {})}, initializers};
+    return fault(wire::model(wire::graph(g)));
+  };
+  expect_in(nodes({"CenterCropPad", {"x", "s"}, {"y"}}, {wire::int64s("s", {least, 1, 1})}), "must not be negative");
+  expect_in(nodes({"ReverseSequence", {"x", "s"}, {"y"}, {wire::integer("time_axis", most), wire::integer("batch_axis", 1)}},
+                  {wire::int64s("s", {1, 1})}),
+            "must be 0 and 1");
+  const std::vector<std::string> weights = {wire::tensor("w", {1, 16, 4}, 1, std::string(256, '\0')),
+                                            wire::tensor("r", {1, 16, 4}, 1, std::string(256, '\0'))};
+  EXPECT_EQ(nodes({"LSTM", {"x", "w", "r"}, {"y"}, {wire::integer("hidden_size", 4)}}, weights), "");
+  expect_in(nodes({"LSTM", {"x", "w", "r"}, {"y"}, {wire::integer("hidden_size", most)}}, weights), "do not fit");
+}
+
+// The places of the elements of the result follow from the operand `roi`, which may hold any numbers.
+TEST_F(HostileModel, WithPlacesFarOutsideOfItsOperandIsAnError) {
+  const auto reals = [](const std::string& name, const std::vector<float>& values) {
+    return wire::tensor(name, {static_cast<std::int64_t>(values.size())}, 1,
+                        std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  };
+  for (const char* mode : {"nearest", "linear"})
+    for (const float start : {1e30F, -1e30F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      const NodeText resize = {"Resize",
+                               {"x", "roi", "", "sizes"},
+                               {"y"},
+                               {wire::text("mode", mode), wire::text("coordinate_transformation_mode", "tf_crop_and_resize")}};
+      expect_in(fault(resize, {reals("roi", {0, start, 1, 1}), wire::int64s("sizes", {2, 5})}), "too far outside");
+    }
+}
+
 // The sizes of an initializer whose type Tapedeck lacks are never multiplied. A fuzzer found a product beyond 64 bits.
-TEST_F(HostileModel, WithHugeSizesOfAnUnknownTypeImportsWhereNobodyReadsThem) {
+TEST_F(HostileModel, WithHugeSizesOfATypeThatIsNotSupportedIsAnError) {
   constexpr int kText = 8;
-  const std::string huge = wire::tensor("unread", {std::int64_t{1} << 40, std::int64_t{1} << 40, 105}, kText, "");
-  const auto relu_of = [&](const std::string& operand) { return fault({"Relu", {operand}, {"y"}}, {huge}); };
-  EXPECT_EQ(relu_of("x"), "");
-  expect_in(relu_of("unread"), "'unread'");
+  const std::string huge = wire::tensor("texts", {std::int64_t{1} << 40, std::int64_t{1} << 40, 105}, kText, "");
+  expect_in(fault({"Relu", {"x"}, {"y"}}, {huge}), "'texts' has elements of type string");
 }
 
 TEST_F(HostileModel, WithAbsurdAttributesIsAnError) {

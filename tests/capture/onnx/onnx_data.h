@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -25,6 +26,12 @@ inline Executor executor_of(TapeFile file) {
 }
 
 inline std::string onnx_models() { return std::string(TAPEDECK_SOURCE_DIR) + "/tests/capture/onnx/models"; }
+
+// The conformance tests of ONNX: where the package libonnx-testdata installs them, or the folder that the environment names.
+inline std::string onnx_conformance_tests() {
+  const char* given = std::getenv("TAPEDECK_ONNX_TESTS");
+  return given != nullptr ? given : "/usr/share/libonnx-testdata/data";
+}
 
 inline Tensor read_pb(const std::string& path) { return onnx::tensor_of(onnx::read_tensor(path), path); }
 

@@ -146,6 +146,15 @@ TEST(Tensor, AbstractOnesHaveATypeAndNoData) {
   EXPECT_TRUE((x + ones({784})).abstract()) << "one abstract operand is enough";
 }
 
+// The reshape would have to copy 2^40 elements.
+TEST(Tensor, AbstractModeCopiesNoElementsForAView) {
+  const Tensor expanded = broadcast_to(ones({2, 1}), {2, std::int64_t{1} << 39});
+  const AbstractMode types;
+  const Tensor row = reshape(expanded, {std::int64_t{1} << 40});
+  EXPECT_TRUE(row.abstract());
+  EXPECT_EQ(to_string(row.type()), "f32[1099511627776]");
+}
+
 TEST(Tensor, BitEqualSeesTypesAndSignsOfZero) {
   EXPECT_TRUE(bit_equal(tensor({1, 2}), tensor({1, 2})));
   EXPECT_FALSE(bit_equal(tensor({0}), tensor({-0.0f})));
