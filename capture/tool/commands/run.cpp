@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -66,6 +67,12 @@ void check_script(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   require_other_file(path);
   if (!fs::is_regular_file(status)) throw FileError(fmt::format("{}: cannot read: it is no file", path));
+  // A tape or a program given by mistake would make a compiler print megabytes of errors.
+  std::array<char, 4096> start{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), start.size());
+  if (std::memchr(start.data(), 0, static_cast<std::size_t>(file.gcount())) != nullptr)
+    throw FileError(fmt::format("{}: it is no C++ script, because it has a zero byte. `tapedeck replay` runs tapes.", path));
 }
 
 // The key of the program in the cache. It stands for everything that decides what the compiler makes, except the bytes of the

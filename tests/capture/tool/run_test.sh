@@ -38,6 +38,7 @@ expect 3 run wrong.cpp; said 'wrong.cpp:2'; said 'return nosuch'; said 'tapedeck
 printf '#include <csignal>\nint main() { std::raise(SIGKILL); }\n' > killed.cpp
 expect 137 run killed.cpp; said 'killed.cpp was ended by signal 9'
 expect 3 run missing.cpp; said 'missing.cpp: cannot read'; expect 3 run .; said 'it is no file'
+printf 'int\0main' > program.bin; expect 3 run program.bin; said 'no C++ script, because it has a zero byte'; [ "$(wc -l < err)" = 1 ] || fail "it was compiled"
 expect 2 run; said 'FILE.cpp is missing'; expect 2 run --nosuch echo.cpp; said 'run has no option --nosuch'
 [ "$(programs)" = 4 ] || fail "there are $(programs) programs, not 4"
 
