@@ -29,7 +29,7 @@ set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY
 # Tests need no speed, so they are not optimized: that takes a fifth less time to compile, and half of it under the sanitizers. These few are, because
 # their oracles compute much.
 set(optimized "/reference/|/kernels/cpu/conv_test|/kernels/cuda/products/|/ops/attention_test|/ops/norm_test|/all_ops_(reference|layout|inplace)_test")
-string(APPEND optimized "|/joins/parts_test|/plan_mutation_test|/gpu/harness/|/planner/plan_(chunks_)?test|/cut_segments_test|/exact_search_test")
+string(APPEND optimized "|/plan_mutation_test|/gpu/harness/|/exact_search_test")
 
 # compile_tests(TARGET LEVEL targets...) sets how the sources of TARGET are compiled: at the optimization LEVEL (-O0, -O1), with what they use of the
 # targets.
@@ -104,9 +104,17 @@ function(tapedeck_tests name folder)
   compile_tests(${name} -O0 ${ARG_LINK})
   precompile_headers(${name} -O0 ${shared})
   target_link_libraries(${name} PRIVATE tests_no_sync)
-  tapedeck_batch(${name} 16)
+  # The folders of engine and capture are many and small, and their small ones join their parents. The rooms of the device's kernels have headers that
+  # do not go together.
+  set(size 16)
+  set(fewest 3)
+  if(folder MATCHES "^(engine|capture)$")
+    set(size 20)
+    set(fewest 9)
+  endif()
+  tapedeck_batch(${name} ${size} ${fewest})
   if(fast)
-    tapedeck_batch(${name}_optimized 4)
+    tapedeck_batch(${name}_optimized 10 ${fewest})
     target_link_libraries(${name} PRIVATE ${name}_optimized)
   endif()
   if(NOT ARG_OWN_MAIN)

@@ -19,10 +19,10 @@ void connect(std::vector<Segment>* segments, std::int32_t from, std::int32_t to)
   if (at == after.end() || *at != to) after.insert(at, to);
 }
 
-using Pairs = std::vector<std::vector<bool>>;  // whether a path leads from the first index to the second
+using PathMatrix = std::vector<std::vector<bool>>;  // whether a path leads from the first index to the second
 
-Pairs all_paths(const std::vector<Segment>& segments) {
-  Pairs paths(segments.size(), std::vector<bool>(segments.size(), false));
+PathMatrix all_paths(const std::vector<Segment>& segments) {
+  PathMatrix paths(segments.size(), std::vector<bool>(segments.size(), false));
   for (std::size_t s = segments.size(); s-- > 0;) {
     paths[s][s] = true;
     for (const std::int32_t t : segments[s].successors)
@@ -39,7 +39,7 @@ struct Found {
 // any choice of covered sources.
 Found expect_paths(const std::vector<Segment>& segments) {
   Found found;
-  const Pairs paths = all_paths(segments);
+  const PathMatrix paths = all_paths(segments);
   const auto n = static_cast<std::int32_t>(segments.size());
   Reach reach(segments);
   for (std::int32_t a = 0; a < n; ++a)

@@ -20,7 +20,7 @@
 namespace tapedeck {
 namespace {
 
-using Block = EvictionLog::Block;
+using LoggedBlock = EvictionLog::Block;
 
 struct NoRoom {};
 
@@ -36,14 +36,14 @@ class Budget final : public EvictionLog::Owner {
     used += bytes;
     peak = std::max(peak, used);
   }
-  void free(Block b) noexcept override { used -= log.bytes(b); }
-  void forget(Block) noexcept override {}
+  void free(LoggedBlock b) noexcept override { used -= log.bytes(b); }
+  void forget(LoggedBlock) noexcept override {}
   void forget_call(EvictionLog::Call) noexcept override {}
-  void run(EvictionLog::Call c, std::span<const Block> wanted) override {
+  void run(EvictionLog::Call c, std::span<const LoggedBlock> wanted) override {
     std::int64_t all = 0;
-    for (Block b : log.results(c)) all += b == EvictionLog::kNone ? 0 : log.bytes(b);
+    for (LoggedBlock b : log.results(c)) all += b == EvictionLog::kNone ? 0 : log.bytes(b);
     take(all);
-    for (Block b : wanted) all -= log.bytes(b);
+    for (LoggedBlock b : wanted) all -= log.bytes(b);
     used -= all;
   }
 };
@@ -83,7 +83,7 @@ class TracedProgram {
 
  private:
   struct Storage {
-    Block block = EvictionLog::kNone;
+    LoggedBlock block = EvictionLog::kNone;
     int names = 0;
   };
 
@@ -99,7 +99,7 @@ class TracedProgram {
     if (--storage.names == 0) memory_.log.let_go(storage.block);
   }
 
-  std::size_t new_storage(Block b) {
+  std::size_t new_storage(LoggedBlock b) {
     storages_.push_back({b, 0});
     return storages_.size() - 1;
   }
@@ -110,23 +110,24 @@ class TracedProgram {
     define(line.name, new_storage(memory_.log.add_block(bytes)));
   }
 
-  std::vector<Block> blocks_of(const std::vector<std::string>& args) const {
-    std::vector<Block> blocks;
+  std::vector<LoggedBlock> blocks_of(const std::vector<std::string>& args) const {
+    std::vector<LoggedBlock> blocks;
     for (const std::string& arg : args) {
-      const Block b = storages_[names_.at(arg)].block;
+      const LoggedBlock b = storages_[names_.at(arg)].block;
       if (std::find(blocks.begin(), blocks.end(), b) == blocks.end()) blocks.push_back(b);
     }
     return blocks;
   }
 
-  std::vector<Block> run_op(const std::vector<Block>& operands, const std::vector<std::int64_t>& bytes, double microseconds) {
-    for (Block b : operands) memory_.log.read(b), memory_.log.lock(b);
+  std::vector<LoggedBlock> run_op(const std::vector<LoggedBlock>& operands, const std::vector<std::int64_t>& bytes,
+                                  double microseconds) {
+    for (LoggedBlock b : operands) memory_.log.read(b), memory_.log.lock(b);
     std::int64_t all = 0;
     for (std::int64_t b : bytes) all += b;
     memory_.take(all);
-    std::vector<Block> results(bytes.size());
+    std::vector<LoggedBlock> results(bytes.size());
     memory_.log.add_call(operands, bytes, microseconds, results);
-    for (Block b : operands) memory_.log.unlock(b);
+    for (LoggedBlock b : operands) memory_.log.unlock(b);
     return results;
   }
 
@@ -141,7 +142,7 @@ class TracedProgram {
     }
     std::vector<std::size_t> args;
     for (const std::string& arg : line.args) args.push_back(names_.at(arg));
-    std::vector<Block> made;
+    std::vector<LoggedBlock> made;
     if (!bytes.empty()) made = run_op(blocks_of(line.args), bytes, line.nanoseconds / 1000);
     std::size_t next = 0;
     for (std::size_t k = 0; k < line.results.size(); ++k)
@@ -158,7 +159,7 @@ class TracedProgram {
       written.push_back(s);
       bytes.push_back(memory_.log.bytes(storages_[s].block));
     }
-    const std::vector<Block> now = run_op(blocks_of(line.args), bytes, line.nanoseconds / 1000);
+    const std::vector<LoggedBlock> now = run_op(blocks_of(line.args), bytes, line.nanoseconds / 1000);
     for (std::size_t i = 0; i < written.size(); ++i) {
       memory_.log.let_go(storages_[written[i]].block);
       storages_[written[i]].block = now[i];

@@ -15,7 +15,7 @@ namespace {
 // result of 64 floats, and %m.
 constexpr std::int64_t kPeak = 3 * 64 * 4 + 64 * 64 * 4;
 
-Plan plan_of(const std::string& site) {
+Plan plan_with_large_value(const std::string& site) {
   return make_plan(parse(fmt::format(R"(graph g(%p: f32[64,1], %q: f32[1,64]) {{
     %y: f32[64,1] = neg(%p) [site="early.cpp:3"]
     %m: f32[64,64] = mul(%p, %q) [site="{}"]
@@ -26,7 +26,7 @@ Plan plan_of(const std::string& site) {
 }
 
 TEST(InfeasiblePlan, HasFields) {
-  const Plan plan = plan_of("train.cpp:12");
+  const Plan plan = plan_with_large_value("train.cpp:12");
   ASSERT_FALSE(plan.feasible);
   const InfeasiblePlanError error("capture", plan, "no plan: ");
   EXPECT_STREQ(error.kind(), "InfeasiblePlanError");
@@ -45,7 +45,7 @@ TEST(InfeasiblePlan, HasFields) {
 
 TEST(InfeasiblePlan, IsAnInfeasibleErrorAndCanBeCopied) {
   try {
-    throw InfeasiblePlanError("", plan_of("train.cpp:12"));
+    throw InfeasiblePlanError("", plan_with_large_value("train.cpp:12"));
   } catch (const InfeasibleError& error) {
     EXPECT_EQ(error.floor_bytes(), kPeak);
     const InfeasiblePlanError copy = dynamic_cast<const InfeasiblePlanError&>(error);
@@ -56,12 +56,12 @@ TEST(InfeasiblePlan, IsAnInfeasibleErrorAndCanBeCopied) {
 
 TEST(InfeasiblePlan, ASiteThatIsNoPlaceGivesNone) {
   for (const char* site : {"train.cpp", "train.cpp:", "train.cpp:1x", "train.cpp:-1", "train.cpp:99999999999"}) {
-    const InfeasiblePlanError error("", plan_of(site));
+    const InfeasiblePlanError error("", plan_with_large_value(site));
     EXPECT_EQ(error.file(), "") << site;
     EXPECT_EQ(error.line(), 0) << site;
     EXPECT_EQ(error.node(), "m") << site;
   }
-  EXPECT_EQ(InfeasiblePlanError("", plan_of("C:/a b/train.cpp:7")).file(), "C:/a b/train.cpp");
+  EXPECT_EQ(InfeasiblePlanError("", plan_with_large_value("C:/a b/train.cpp:7")).file(), "C:/a b/train.cpp");
 }
 
 TEST(InfeasiblePlan, AGraphWithoutNodes) {

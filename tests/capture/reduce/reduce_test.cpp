@@ -13,7 +13,7 @@
 namespace tapedeck {
 namespace {
 
-int count(const Graph& g, const char* op) {
+int nodes_of_op(const Graph& g, const char* op) {
   int n = 0;
   for (const Node& node : g.nodes) n += node.op->name == std::string(op);
   return n;
@@ -41,7 +41,7 @@ TEST(Reduce, LeavesOneNodeOfALongProgram) {
   ReduceOptions options;
   options.progress = [&](const ReduceProgress& p) { checks = p.checks; };
   const Graph small = reduce(
-      g, [](const Graph& c) { return count(c, "sigmoid") > 0; }, options);
+      g, [](const Graph& c) { return nodes_of_op(c, "sigmoid") > 0; }, options);
   EXPECT_EQ(small.node_count(), 1) << print(small);
   EXPECT_EQ(small.n_inputs, 1);
   EXPECT_EQ(small.n_state, 0);
@@ -56,7 +56,7 @@ TEST(Reduce, KeepsWhatDependsOnEachOther) {
       " %d: f32[24] = tanh(%c)\n %e: f32[2,12] = reshape(%d) {shape=[2,12]}\n %f: f32[12] = sum(%e) {axes=[0]}\n %g: f32[4,6] "
       "= add(%a, %y)\n"
       " return %f, %g\n}\n");
-  const Graph small = reduce(g, [](const Graph& c) { return reads(c, "reshape", "neg") && count(c, "sum") == 1; });
+  const Graph small = reduce(g, [](const Graph& c) { return reads(c, "reshape", "neg") && nodes_of_op(c, "sum") == 1; });
   EXPECT_EQ(small.node_count(), 3) << print(small);  // neg, reshape and sum; the values of all other nodes became inputs
   EXPECT_EQ(small.outputs.size(), 1u) << print(small);
 }
@@ -64,7 +64,7 @@ TEST(Reduce, KeepsWhatDependsOnEachOther) {
 TEST(Reduce, RandomProgramsShrinkToTheOpAndStayInteresting) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const Graph g = test::RandomProgram(seed, 60).graph();
-    const auto interesting = [](const Graph& c) { return count(c, "matmul") > 0 || count(c, "opaque") > 1; };
+    const auto interesting = [](const Graph& c) { return nodes_of_op(c, "matmul") > 0 || nodes_of_op(c, "opaque") > 1; };
     if (!interesting(g)) continue;
     const Graph small = reduce(g, interesting);
     EXPECT_NO_THROW(verify(small));
@@ -76,19 +76,19 @@ TEST(Reduce, RandomProgramsShrinkToTheOpAndStayInteresting) {
 
 TEST(Reduce, DeadNodesStayWhereTheyMatter) {
   const Graph g = parse("graph g(%x: f32[4]) {\n %a: f32[4] = exp(%x)\n %dead: f32[4] = neg(%x)\n return %a\n}\n");
-  const Graph small = reduce(g, [](const Graph& c) { return count(c, "neg") == 1; });
-  EXPECT_EQ(count(small, "neg"), 1);
+  const Graph small = reduce(g, [](const Graph& c) { return nodes_of_op(c, "neg") == 1; });
+  EXPECT_EQ(nodes_of_op(small, "neg"), 1);
   EXPECT_EQ(small.node_count(), 1) << print(small);
 }
 
 TEST(Reduce, OperandsOfOpsThatTakeAnyNumberGo) {
   const Graph g = parse("graph g(%x: f32[4], %y: f32[4], %z: f32[4]) {\n %a: bool[] = all_finite(%x, %y, %z)\n return %a\n}\n");
-  const Graph small = reduce(g, [](const Graph& c) { return count(c, "all_finite") == 1; });
+  const Graph small = reduce(g, [](const Graph& c) { return nodes_of_op(c, "all_finite") == 1; });
   EXPECT_EQ(small.n_inputs, 1) << print(small);
 }
 
 int count_within(const Graph& g, const char* op) {
-  int n = count(g, op);
+  int n = nodes_of_op(g, op);
   for (const Region& region : g.regions) n += count_within(*region, op);
   return n;
 }
@@ -103,12 +103,12 @@ const char* const kLoop =
 TEST(Reduce, LoopsGoWhereTheirBodyIsWhatMatters) {
   const Graph small = reduce(parse(kLoop), [](const Graph& c) { return count_within(c, "sigmoid") > 0; });
   EXPECT_EQ(small.node_count(), 1) << print(small);
-  EXPECT_EQ(count(small, "sigmoid"), 1) << print(small);
+  EXPECT_EQ(nodes_of_op(small, "sigmoid"), 1) << print(small);
 }
 
 TEST(Reduce, BodiesShrinkWhereTheLoopMatters) {
   const Graph small =
-      reduce(parse(kLoop), [](const Graph& c) { return count(c, "scan") == 1 && count_within(c, "sigmoid") == 1; });
+      reduce(parse(kLoop), [](const Graph& c) { return nodes_of_op(c, "scan") == 1 && count_within(c, "sigmoid") == 1; });
   ASSERT_EQ(small.node_count(), 1) << print(small);
   EXPECT_EQ(small.regions[0]->node_count(), 1) << print(small);
   EXPECT_EQ(small.values[0].type, (Type{DType::f32, {1, 1}})) << print(small);
