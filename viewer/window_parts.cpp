@@ -3,6 +3,7 @@
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/words/glossary.h>
 
@@ -98,8 +99,7 @@ void MainWindow::show_numbers() {
   if (!is_problem) problem = "opening " + session_.opening() + "…";
   message_->setText(QString::fromStdString(problem));
   message_->setToolTip(tooltip_of(problem));
-  message_->setStyleSheet(QStringLiteral("color: ") +
-                          QString::fromStdString(html_colour(is_problem ? colours::kProblem : colours::kText)));
+  set_text_colour(*message_, is_problem ? colours::kProblem : colours::kText);
 }
 
 }  // namespace tapedeck::viewer

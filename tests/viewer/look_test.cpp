@@ -63,6 +63,26 @@ TEST_F(LookWindow, ThemesSwitchWindowsAndPicturesAtOnce) {
   EXPECT_EQ(picture(), dark);
 }
 
+// A style sheet would draw the same, and take a third of the time in which a window is made and shown.
+TEST_F(LookWindow, FramesHeadersAndTitlesHaveTheColoursOfTheThemeWithoutAStyleSheet) {
+  const auto is_of = [](QRgb pixel, Colour colour) { return pixel == qRgb(colour.r, colour.g, colour.b); };
+  for (const Theme theme : {Theme::light, Theme::high_contrast, Theme::dark}) {
+    window.set_look({theme, 1});
+    const QImage image = picture();
+    const Colours& colours = colours_of(theme);
+    const auto pixel = [&](const QWidget& widget, QPoint at) { return image.pixel(widget.mapTo(&window, at)); };
+    const RowsView& table = *window.nodes().table();
+    const QHeaderView& header = *window.nodes().table()->header();
+    EXPECT_TRUE(is_of(pixel(table, {0, 0}), colours.edge));
+    EXPECT_TRUE(is_of(pixel(*window.nodes().filter(), {0, 0}), colours.edge));
+    EXPECT_TRUE(is_of(pixel(*header.viewport(), {1, 1}), colours.panel));
+    EXPECT_TRUE(is_of(pixel(*header.viewport(), {header.sectionSize(0) - 1, 5}), colours.edge));
+    EXPECT_TRUE(is_of(pixel(*window.panel("curve").dock, {2, 2}), colours.panel));
+  }
+  EXPECT_EQ(qApp->styleSheet(), QString());
+  for (const QWidget* widget : window.findChildren<QWidget*>()) EXPECT_EQ(widget->styleSheet(), QString());
+}
+
 TEST_F(LookWindow, TheScaleChangesTextsPicturesAndTables) {
   window.resize(1600, 900);  // at twice the scale the picture still has room for the value
   settle_all();

@@ -1,12 +1,14 @@
 #include <tapedeck/viewer/drawing/theme.h>
 
+#include <tapedeck/viewer/drawing/window_style.h>
+
+#include <QtCore/QEvent>
 #include <QtGui/QFontDatabase>
-#include <QtGui/QPainter>
 #include <QtGui/QPalette>
 #include <QtWidgets/QApplication>
-#include <QtWidgets/QProxyStyle>
-#include <QtWidgets/QStyleFactory>
-#include <QtWidgets/QStyleOptionComplex>
+#include <QtWidgets/QStyle>
+#include <QtWidgets/QToolTip>
+#include <QtWidgets/QWidget>
 
 #include <algorithm>
 #include <cmath>
@@ -21,38 +23,6 @@ constexpr int kFontPixels = 12;
 constexpr double kScales[] = {0.75, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3};
 
 Look in_use;
-
-int scaled(double pixels) { return std::max(1, qRound(pixels * in_use.scale)); }
-
-// Fusion with all its lengths scaled: icons, arrows, scroll bars, margins.
-class ScaledStyle : public QProxyStyle {
- public:
-  explicit ScaledStyle(double scale) : QProxyStyle(QStyleFactory::create(QStringLiteral("Fusion"))), scale_(scale) {}
-  int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
-    const int length = QProxyStyle::pixelMetric(metric, option, widget);
-    return length > 1 ? std::max(1, qRound(length * scale_)) : length;
-  }
-  // Fusion's own frames, of fields and of boxes to check, cannot be seen on dark grounds.
-  void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
-                     const QWidget* widget) const override {
-    QProxyStyle::drawPrimitive(element, option, painter, widget);
-    if (element != PE_IndicatorCheckBox) return;
-    painter->setPen(qt(option->state.testFlag(State_Enabled) ? colours::kFaint : colours::kDisabled));
-    painter->setBrush(Qt::NoBrush);
-    painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
-  }
-  void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option, QPainter* painter,
-                          const QWidget* widget) const override {
-    QProxyStyle::drawComplexControl(control, option, painter, widget);
-    if (control != CC_SpinBox) return;
-    painter->setPen(qt(colours::kEdge));
-    painter->setBrush(Qt::NoBrush);
-    painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
-  }
-
- private:
-  double scale_;
-};
 
 QPalette palette() {
   QPalette p;
@@ -75,31 +45,20 @@ QPalette palette() {
   return p;
 }
 
-QString sheet() {
-  QString text = QStringLiteral(
-      "QToolTip { color: $text; background: $panel; border: 1px solid $frame; }"
-      "QHeaderView::section { background: $panel; color: $faint; border: 0; border-right: 1px solid $edge; padding: $3px $14px "
-      "$3px $6px; "
-      "}"
-      "QTableView, QTextBrowser, QTreeWidget, QLineEdit, #palette { border: 1px solid $edge; }"
-      "#palette { background: $window; }"
-      "QDockWidget::title { background: $panel; padding: $4px $8px; }"
-      "QStatusBar::item { border: 0; }"
-      "QMainWindow::separator { background: $separator; width: $4px; height: $4px; }");
-  for (int pixels : {3, 4, 6, 8, 14})
-    text.replace(QStringLiteral("$%1px").arg(pixels), QStringLiteral("%1px").arg(scaled(pixels)));
-  const std::pair<const char*, Colour> names[] = {
-      {"$window", colours::kWindow}, {"$text", colours::kText}, {"$panel", colours::kPanel},        {"$frame", colours::kFrame},
-      {"$faint", colours::kFaint},   {"$edge", colours::kEdge}, {"$separator", colours::kSeparator}};
-  for (const auto& [name, colour] : names) text.replace(QString::fromLatin1(name), QString::fromStdString(html_colour(colour)));
-  return text;
-}
-
 QFont font_of(const QApplication& app) {
   QFont font = app.font();
   if (QFontDatabase::hasFamily(QStringLiteral("DejaVu Sans"))) font.setFamily(QStringLiteral("DejaVu Sans"));
-  font.setPixelSize(scaled(kFontPixels));
+  font.setPixelSize(std::max(1, qRound(kFontPixels * in_use.scale)));
   return font;
+}
+
+// Qt itself tells widgets of another style, palette or font only while the application handles events, and not before.
+void tell_widgets(QEvent::Type change) {
+  for (QWidget* widget : QApplication::allWidgets()) {
+    if (change == QEvent::StyleChange) QApplication::style()->polish(widget);
+    QEvent event(change);
+    QCoreApplication::sendEvent(widget, &event);
+  }
 }
 
 }  // namespace
@@ -109,14 +68,24 @@ void apply_look(QApplication& app, const Look& look) {
   const Look before = std::exchange(in_use, {look.theme, std::clamp(look.scale, kLeastScale, kMostScale)});
   if (!first && before == in_use) return;
   use_theme(in_use.theme);
-  if (first || before.scale != in_use.scale) app.setStyle(new ScaledStyle(in_use.scale));
+  const bool is_scaled = first || before.scale != in_use.scale;
   first = false;
+  if (is_scaled) app.setStyle(new WindowStyle(in_use.scale));
   app.setPalette(palette());
+  QToolTip::setPalette(palette());
   app.setFont(font_of(app));
-  app.setStyleSheet(sheet());
+  if (is_scaled) tell_widgets(QEvent::StyleChange);
+  tell_widgets(QEvent::ApplicationFontChange);
+  tell_widgets(QEvent::ApplicationPaletteChange);
 }
 
 const Look& look_in_use() { return in_use; }
+
+void set_text_colour(QWidget& widget, Colour colour) {
+  QPalette changed;
+  changed.setColor(QPalette::WindowText, qt(colour));
+  widget.setPalette(changed);
+}
 
 double stepped_scale(double scale, int steps) {
   const auto* at = std::min_element(std::begin(kScales), std::end(kScales),

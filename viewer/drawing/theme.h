@@ -6,6 +6,7 @@
 #include <QtGui/QColor>
 
 class QApplication;
+class QWidget;
 
 namespace tapedeck::viewer {
 
@@ -19,10 +20,12 @@ struct Look {
 };
 inline constexpr double kLeastScale = 0.75, kMostScale = 3;
 
-// Sets style, palette, style sheet and font of the application. Open windows change at once, and pictures are drawn again. The
+// Sets style, palette and font of the application. Open windows change at once, and pictures are drawn again. The
 // scale is moved into the range from kLeastScale to kMostScale.
 void apply_look(QApplication& app, const Look& look);
 const Look& look_in_use();
+// Sets the colour of the text of a widget, which then does not follow the theme.
+void set_text_colour(QWidget& widget, Colour colour);
 // The next larger scale (steps > 0) or the next smaller one.
 double stepped_scale(double scale, int steps);
 

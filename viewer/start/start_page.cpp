@@ -4,6 +4,7 @@
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/drawing/messages.h>
+#include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/planning/available_memory.h>
 #include <tapedeck/viewer/start/onnx_dialog.h>
 #include <tapedeck/viewer/words/colours.h>
@@ -418,8 +419,7 @@ void StartPage::set_busy(bool busy) {
 
 void StartPage::say(const std::string& text, bool is_problem) {
   message_->setText(QString::fromStdString(text));
-  message_->setStyleSheet(QStringLiteral("color: ") +
-                          QString::fromStdString(html_colour(is_problem ? colours::kProblem : colours::kText)));
+  set_text_colour(*message_, is_problem ? colours::kProblem : colours::kText);
 }
 
 QString StartPage::message() const { return message_->text(); }

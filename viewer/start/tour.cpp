@@ -40,7 +40,11 @@ QLabel* make_label(QVBoxLayout& column, bool bold) {
   auto* label = new QLabel;
   label->setTextFormat(Qt::PlainText);
   label->setWordWrap(true);
-  if (bold) label->setStyleSheet(QStringLiteral("font-weight: bold"));
+  if (bold) {
+    QFont font;
+    font.setBold(true);
+    label->setFont(font);
+  }
   column.addWidget(label);
   return label;
 }
