@@ -23,7 +23,12 @@ class SharedPlans : public PlanSource {
   static std::unique_ptr<PlanSource> of(const PlanProblem& problem, const SourceWork& work) {
     const bool is_made = problem.graph->name == "step";
     if (problem.graph->node_count() > (is_made ? 100 : 400) || !is_plain(problem.options)) return nullptr;
+    const PlanOptions& o = problem.options;
     std::string key = work.effort == SearchEffort::draft ? "draft " : "full ";
+    key += std::string(strategy_name(o.strategy)) + " ";
+    for (const std::int64_t part : {o.alignment, o.chunk_bytes, std::int64_t{o.threads}}) key += std::to_string(part) + " ";
+    for (const int part : {static_cast<int>(o.level), static_cast<int>(o.ordering), static_cast<int>(o.sharing)})
+      key += std::to_string(part) + " ";
     for (const Wish& wish : problem.options.wishes) key += wish_text(wish) + "; ";
     key += print(*problem.graph);
     const std::shared_ptr<Known> known = find(key);
@@ -79,15 +84,12 @@ class SharedPlans : public PlanSource {
   }
 
  private:
-  // Only wishes may be other than by default: the key names nothing else.
+  // Whether the key names every option that is not as by default.
   static bool is_plain(const PlanOptions& o) {
     const PlanOptions plain;
-    return o.budget == plain.budget && o.budget_percent == plain.budget_percent && o.strategy == plain.strategy &&
-           o.alignment == plain.alignment && o.device == plain.device && o.chunk_bytes == plain.chunk_bytes &&
-           o.level == plain.level && o.ordering == plain.ordering && o.sharing == plain.sharing &&
-           o.place_work == plain.place_work && !o.near && o.find_floor && o.threads == plain.threads &&
-           o.segment_us == plain.segment_us && o.dispatch_us == plain.dispatch_us && !o.split_phases &&
-           o.parallel_peak == plain.parallel_peak && !o.costs;
+    return o.budget == plain.budget && o.budget_percent == plain.budget_percent && o.device == plain.device &&
+           o.place_work == plain.place_work && !o.near && o.find_floor && o.segment_us == plain.segment_us &&
+           o.dispatch_us == plain.dispatch_us && !o.split_phases && o.parallel_peak == plain.parallel_peak && !o.costs;
   }
   static std::shared_ptr<Known> find(const std::string& key) {
     static std::mutex mutex;
