@@ -4,9 +4,10 @@
 rm -rf work; mkdir work
 expect 0 record mlp --batch 64 -o m.tape
 
-# begin [IGNORED]: a long replay whose temporary file is there; it ignores this signal.
+# begin [IGNORED]: a long replay whose temporary file is there; it ignores this signal. Under nohup this shell ignores SIGHUP and cannot take that
+# back, so env does: else the replay would not end by it.
 begin() {
-  (trap '' "${1:-CONT}"; exec "$tool" replay m.tape --steps 100000000 --threads 1 --trace work/t.json > out 2> err) & pid=$!
+  (trap '' "${1:-CONT}"; heard=(env --default-signal=HUP); [ "${1:-}" = HUP ] && heard=(); exec "${heard[@]}" "$tool" replay m.tape --steps 100000000 --threads 1 --trace work/t.json > out 2> err) & pid=$!
   for ((tries = 0; tries < 600; ++tries)); do
     [ -n "$(ls -A work)" ] && return
     sleep 0.1
