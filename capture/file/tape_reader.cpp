@@ -3,6 +3,7 @@
 // stays, and is checked there: the bytes that were checked are the bytes that are used, even if the file changes meanwhile.
 #include <tapedeck/capture/file/tape_file.h>
 
+#include <tapedeck/capture/file/foreign_file.h>
 #include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/safetensors.h>
@@ -37,10 +38,29 @@ std::shared_ptr<unsigned char> aligned_bytes(std::uint64_t size) {
   return {static_cast<unsigned char*>(bytes), [](unsigned char* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
 }
 
+// A file that cannot be a safetensors file, because its header would be longer than the file, is told by its kind.
+void check_is_no_foreign_file(const ByteSource& source) {
+  std::string begin(std::min<std::uint64_t>(source.size(), kForeignBytes), '\0');
+  source.read(0, {reinterpret_cast<unsigned char*>(begin.data()), begin.size()});
+  std::uint64_t header = 0;
+  constexpr std::size_t kLength = sizeof header;
+  if (begin.size() > kLength) {
+    std::memcpy(&header, begin.data(), kLength);
+    if (header <= source.size() - kLength || begin[kLength] == '{') return;
+  }
+  if (const std::string kind = foreign_kind(begin); !kind.empty())
+    throw FileError(fmt::format("{}: not a tape, but {}", source.path(), kind));
+}
+
+Safetensors read_header(const ByteSource& source) {
+  check_is_no_foreign_file(source);
+  return read_safetensors(source);
+}
+
 class TapeReader {
  public:
   TapeReader(const ByteSource& source, Check check)
-      : source_(source), path_(source.path()), check_(check), file_(read_safetensors(source)) {}
+      : source_(source), path_(source.path()), check_(check), file_(read_header(source)) {}
 
   TapeFile read() {
     check_format();

@@ -222,7 +222,9 @@ Safetensors read_safetensors(const ByteSource& file) {
   if (file.size() < kLengthBytes) fail(fmt::format("only {} bytes long; it is empty or cut off", file.size()));
   std::uint64_t length = 0;
   file.read(0, {reinterpret_cast<unsigned char*>(&length), kLengthBytes});
-  if (const std::string kind = other_kind(length); length > file.size() - kLengthBytes && !kind.empty()) fail(kind);
+  if (const std::string kind = other_kind(length);
+      length > file.size() - kLengthBytes && !kind.empty() && !starts_with_brace(file))
+    fail(kind);
   if (length > kMaxHeaderBytes) fail(fmt::format("a header of {} bytes is too large", length));
   if (length > file.size() - kLengthBytes)
     fail(fmt::format("{}the header has {} bytes, the file only {}",

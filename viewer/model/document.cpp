@@ -1,6 +1,7 @@
 #include <tapedeck/viewer/model/document.h>
 
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/foreign_file.h>
 #include <tapedeck/capture/planner/requests/asked_options.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -40,7 +41,7 @@ Document open_document(const std::string& path, CostSource costs) {
   Document document;
   document.path = path;
   document.name = base_name(path);
-  if (path.ends_with(".graph")) {
+  if (path.ends_with(".graph") || is_graph_text(path)) {
     document.captured = std::make_shared<const Graph>(load_graph(path));
     take_costs(costs, {}, &document);
     return document;

@@ -1,6 +1,7 @@
 #include <tapedeck/viewer/planning/replay_values.h>
 
 #include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/foreign_file.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <map>
@@ -29,7 +30,7 @@ Tensor value_of(const std::map<std::string, Tensor>& known, const Graph& graph, 
 
 ReplayValues replay_values(const std::string& path, const Graph& graph) {
   TapeFile file;
-  if (!path.ends_with(".graph")) file = load_tape(path, Check::all);
+  if (!path.ends_with(".graph") && !is_graph_text(path)) file = load_tape(path, Check::all);
   ReplayValues values;
   for (ValueId v = 0; v < graph.n_inputs; ++v) values.inputs.push_back(value_of(file.inputs, graph, v, &values));
   for (ValueId v = graph.n_inputs; v < graph.n_inputs + graph.n_state; ++v)

@@ -329,8 +329,6 @@ TEST(TapeFile, MissingAndForeignFiles) {
   const TemporaryFolder folder;
   EXPECT_EQ(message_of<FileError>([] { load_tape("/no/such.tape"); }), "/no/such.tape: cannot read: No such file or directory");
   write_all(folder.file("text"), "graph g() { return }");
-  EXPECT_NE(message_of<FileError>([&] { load_tape(folder.file("text")); }).find("not a valid safetensors file"),
-            std::string::npos);
   save_safetensors(folder.file("w"), {{"w", tensor({1})}});
   EXPECT_NE(message_of<FileError>([&] { load_tape(folder.file("w")); }).find("a safetensors file, but not a tape"),
             std::string::npos);

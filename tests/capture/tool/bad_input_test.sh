@@ -40,9 +40,9 @@ expect 3 record mlp --weights w.safetensor -o z.tape; said "did you mean 'w.safe
 expect 3 run s.cp; said "did you mean 's.cpp'?"
 expect 2 plan m.tape --explain choises; said "did you mean 'choices'?"
 rm w.safetensors x.npy s.cpp
-printf 'PK\003\004 and more bytes' > zip.safetensors; expect 3 info zip.safetensors; said "it begins like a .npz file"
-printf '\223NUMPY and more bytes' > n.tape; expect 3 info n.tape; said "it begins like a .npy file"; rm zip.safetensors n.tape
-printf '#include <tapedeck/tapedeck.h>\n' > code.tape; expect 3 info code.tape; said "it is text"; rm code.tape
+printf 'PK\003\004 and more bytes' > zip.safetensors; expect 3 info zip.safetensors; said "not a tape, but a zip archive"
+printf '\223NUMPY and more bytes' > n.tape; expect 3 info n.tape; said "not a tape, but a .npy array"; rm zip.safetensors n.tape
+printf '#include <tapedeck/tapedeck.h>\n' > code.tape; expect 3 info code.tape; said "not a tape, but text, and not that of a graph"; rm code.tape
 head -c 100 m.tape > short.tape; expect 3 info short.tape; said short.tape
 # a file that is cut off: where it ends, and where it should
 size=$(stat -c %s m.tape)
