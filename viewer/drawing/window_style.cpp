@@ -107,6 +107,9 @@ void WindowStyle::drawControl(ControlElement element, const QStyleOption* option
   if (const auto* dock = qstyleoption_cast<const QStyleOptionDockWidget*>(option);
       dock != nullptr && element == CE_DockWidgetTitle)
     return draw_title(*dock, painter);
+  if (const auto* item = qstyleoption_cast<const QStyleOptionMenuItem*>(option);
+      item != nullptr && element == CE_MenuItem && item->menuItemType == QStyleOptionMenuItem::Separator)
+    return draw_separator(item->rect, painter);
   QProxyStyle::drawControl(element, option, painter, widget);
 }
 
@@ -126,6 +129,12 @@ void WindowStyle::draw_header(const QStyleOptionHeader& header, QPainter* painte
     drawPrimitive(PE_IndicatorHeaderArrow, &part, painter, widget);
   }
   painter->restore();
+}
+
+// The line between two commands of a menu. Fusion mixes its colour from the ground, and it cannot be seen on black.
+void WindowStyle::draw_separator(const QRect& rect, QPainter* painter) const {
+  const int margin = scaled(5);
+  painter->fillRect(QRect(rect.left() + margin, rect.center().y(), rect.width() - 2 * margin, 1), qt(colours::kEdge));
 }
 
 // The title bar of a dock, without its buttons.

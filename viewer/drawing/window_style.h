@@ -27,6 +27,7 @@ class WindowStyle : public QProxyStyle {
  private:
   int scaled(double pixels) const;
   void draw_header(const QStyleOptionHeader& header, QPainter* painter, const QWidget* widget) const;
+  void draw_separator(const QRect& rect, QPainter* painter) const;
   void draw_title(const QStyleOptionDockWidget& dock, QPainter* painter) const;
 
   double scale_;
