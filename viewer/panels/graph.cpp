@@ -96,7 +96,7 @@ void GraphPanel::take(std::shared_ptr<const GraphScene> scene) {
   view_.set(view_.plot(), scene_->layout.width, scene_->layout.height);
   hold_anchor();
   show_revealed();
-  select_restored();
+  show_restored();
 }
 
 void GraphPanel::finish() {
@@ -356,21 +356,26 @@ bool GraphPanel::leave(std::size_t depth) {
 
 SavedRegion GraphPanel::saved_region() const {
   if (restored_) return *restored_;
-  if (!is_inside() || !scene_ || scene_->place.path != inside_) return {inside_, {}};
-  return {inside_, viewer::place_of(*scene_->model, selected_inside_)};
+  SavedRegion saved{inside_, {}};
+  if (!scene_ || scene_->place.path != inside_) return saved;
+  if (is_inside()) saved.place = viewer::place_of(*scene_->model, selected_inside_);
+  if (view_.is_moved()) saved.place.view = view_.saved();
+  return saved;
 }
 
 void GraphPanel::restore_region(const SavedRegion& region) {
-  if (region.path.empty()) return;
+  if (region.path.empty() && !region.place.view) return;
   go_inside(region.path);
   restored_ = region;
   repaint();
 }
 
-// The selection of a session file, once the region is there.
-void GraphPanel::select_restored() {
-  if (!restored_ || !is_fresh() || scene_->place.path != restored_->path) return;
-  selected_inside_ = selection_at(std::exchange(restored_, std::nullopt)->place, *scene_->model);
+// The selection and the view of a session file, once the layout of the region with its open modules is there.
+void GraphPanel::show_restored() {
+  if (!restored_ || !is_laid_out() || scene_->place.path != restored_->path) return;
+  const SavedPlace place = std::exchange(restored_, std::nullopt)->place;
+  if (is_inside()) selected_inside_ = selection_at(place, *scene_->model);
+  if (place.view) view_.show(*place.view);
 }
 
 void GraphPanel::select(ValueId v, NodeId n) {

@@ -54,7 +54,8 @@ class GraphPanel : public PicturePanel {
   // The open modules, as a session keeps them; none: as at first.
   const OpenModules& open_modules() const { return open_; }
   void set_open_modules(OpenModules open);
-  // The region that is drawn and the selection in it, as a session keeps them; the view is that of the whole region.
+  // The region that is drawn with the selection in it, and the part of the graph in view, as a session keeps them. The ranges
+  // of the view are those of GraphView::saved(); none: nobody moved the picture.
   SavedRegion saved_region() const;
   void restore_region(const SavedRegion& region);
 
@@ -116,7 +117,7 @@ class GraphPanel : public PicturePanel {
   void enter_box(NodeId n);  // of the scene
   bool show_region(int region);
   void tell_about_regions(NodeId n) const;
-  void select_restored();
+  void show_restored();
   bool is_inside() const { return !inside_.empty(); }
   OpenModules& open_now() { return is_inside() ? open_inside_ : open_; }
   const OpenModules& open_now() const { return is_inside() ? open_inside_ : open_; }
@@ -133,7 +134,7 @@ class GraphPanel : public PicturePanel {
   RegionPath inside_;                    // the region that is drawn; empty: the step
   OpenModules open_inside_;              // of that region
   Selection selected_inside_;            // of that region
-  std::optional<SavedRegion> restored_;  // its selection waits for its layout
+  std::optional<SavedRegion> restored_;  // its selection and its view wait for its layout
   std::vector<GraphView> outside_;       // the views of the step and of the regions on the way
   GraphMarks marks_;
   std::string chosen_;  // the path of the module that was clicked last; empty: none

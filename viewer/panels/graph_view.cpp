@@ -20,6 +20,7 @@ void GraphView::set(const CanvasBox& plot, double width, double height) {
 }
 
 void GraphView::fit() {
+  shown_.reset();
   const double wide = std::max(static_cast<double>(plot_.width()) - 2 * kViewMargin, 1.0);
   const double high = std::max(static_cast<double>(plot_.height()) - 2 * kViewMargin, 1.0);
   scale_ = std::min({wide / width_, high / height_, kMostFit});
@@ -49,11 +50,15 @@ void GraphView::centre(double x, double y, double least_scale) {
   changed(Gesture::jump);
 }
 
-void GraphView::zoom(double factor, const ImVec2& fixed, Gesture gesture) {
-  const double x = x_at(fixed.x), y = y_at(fixed.y);
+double GraphView::least_scale() const {
   const double least =
       0.5 * std::min({static_cast<double>(plot_.width()) / width_, static_cast<double>(plot_.height()) / height_, 1.0});
-  scale_ = std::clamp(scale_ * factor, std::min(least, kMost), kMost);
+  return std::min(least, kMost);
+}
+
+void GraphView::zoom(double factor, const ImVec2& fixed, Gesture gesture) {
+  const double x = x_at(fixed.x), y = y_at(fixed.y);
+  scale_ = std::clamp(scale_ * factor, least_scale(), kMost);
   x_ += x - x_at(fixed.x);
   y_ += y - y_at(fixed.y);
   changed(gesture);
@@ -69,6 +74,7 @@ void GraphView::put(double x, double y, const ImVec2& at) {
   const double dx = x - x_at(at.x), dy = y - y_at(at.y);
   x_ += dx;
   y_ += dy;
+  shown_.reset();
   history_.convert([&](PlanView shown) {
     shown.time.low += dx;
     shown.time.high += dx;
@@ -87,6 +93,7 @@ void GraphView::clamp() {
 
 void GraphView::changed(Gesture gesture) {
   mode_ = Mode::moved;
+  shown_.reset();
   clamp();
   history_.note(as_ranges(), gesture);
 }
@@ -98,7 +105,15 @@ void GraphView::take(const PlanView& ranges) {
   y_ = ranges.address.at(0.5);
   scale_ = 2 / ranges.time.size();
   mode_ = Mode::moved;
+  shown_.reset();
   clamp();
+}
+
+void GraphView::show(const PlanView& saved) {
+  take(saved);
+  scale_ = std::clamp(scale_, least_scale(), kMost);
+  history_.note(as_ranges(), Gesture::jump);
+  shown_ = saved;
 }
 
 bool GraphView::back() {
@@ -115,6 +130,7 @@ bool GraphView::forward() {
 
 void GraphView::reset() {
   mode_ = Mode::home;
+  shown_.reset();
   has_history_ = false;
 }
 

@@ -6,6 +6,8 @@
 
 #include <imgui.h>
 
+#include <optional>
+
 namespace tapedeck::viewer {
 
 // A rectangle of the canvas, in units of the canvas.
@@ -43,7 +45,11 @@ class GraphView {
   bool back();
   bool forward();
   bool is_moved() const { return mode_ == Mode::moved; }  // by a person
-  void reset();                                           // of another document
+  // The place in the middle and the zoom, whatever the size of the picture is: for a session file. `show` gives back to `saved`
+  // exactly the ranges that it took, so that a file does not change while nobody moves the picture.
+  PlanView saved() const { return shown_ ? *shown_ : as_ranges(); }
+  void show(const PlanView& saved);
+  void reset();  // of another document
 
  private:
   enum class Mode { home, all, moved };
@@ -51,12 +57,14 @@ class GraphView {
   void take(const PlanView& ranges);
   void fit();
   void clamp();
+  double least_scale() const;
   void changed(Gesture gesture);
 
   CanvasBox plot_{0, 0, 1000, 600};  // until the first frame
   double width_ = 1, height_ = 1;
   double x_ = 0, y_ = 0, scale_ = 1;
   Mode mode_ = Mode::home;
+  std::optional<PlanView> shown_;  // by show(); none: the picture has moved since
   ViewHistory history_;
   bool has_history_ = false;
 };

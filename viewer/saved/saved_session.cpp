@@ -153,7 +153,8 @@ RegionStep read_step(const JsonValue& object) {
 SavedRegion read_region(const JsonValue& object) {
   SavedRegion region;
   if (const auto path = object.find("path")) region.path = list_of(*path, read_step);
-  if (!region.path.empty()) region.place = read_place(object);
+  region.place = read_place(object);
+  if (region.path.empty()) region.place = {region.place.view, "", 0, kNone};  // the selection in the step is that of all panels
   return region;
 }
 
@@ -264,7 +265,8 @@ std::string session_text(const SavedSession& session) {
   write_members(json, session.place);
   json.close('}');
   if (!session.memory_region.path.empty()) write(json.line().key("memory_region"), session.memory_region);
-  if (!session.graph_region.path.empty()) write(json.line().key("graph_region"), session.graph_region);
+  if (!session.graph_region.path.empty() || session.graph_region.place.view)
+    write(json.line().key("graph_region"), session.graph_region);
   if (!session.range.empty())
     json.line().key("range").open('[').value(session.range.first).value(session.range.last).close(']');
   write(json.line().key("bookmarks"), session.bookmarks);

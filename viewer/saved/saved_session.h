@@ -41,10 +41,11 @@ struct SavedPlace {
   bool operator==(const SavedPlace&) const = default;
 };
 
-// A region of a node that a panel shows, and the selection and the part of it in view.
+// A region of a node that a panel shows, and the selection and the part of it in view. The graph has a view of its own in the
+// step, too.
 struct SavedRegion {
   RegionPath path;   // empty: the panel shows the step
-  SavedPlace place;  // in the plan of the region
+  SavedPlace place;  // in the plan of the region; in the step: the view alone
 
   bool operator==(const SavedRegion&) const = default;
 };
