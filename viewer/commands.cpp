@@ -49,6 +49,8 @@ Commands file_commands() {
        [](W& w) { w.ask_compare(); }},
       {"file.export-picture", "Export picture…", "Ctrl+E", "Write the window as PNG, SVG or PDF.", [](W& w) { w.ask_export(); },
        true},
+      {"file.export-panel", "Export panel…", "Ctrl+Shift+E",
+       "Write the panel that has the keyboard as PNG, SVG or PDF, or its numbers as CSV.", [](W& w) { w.ask_export_panel(); }},
       {"file.save-session", "Save session", "Ctrl+S",
        "Write budget, wishes, view, selection, tables and bookmarks beside the file; closing it does so after a change.",
        [](W& w) { w.keeper().save(); }, true},

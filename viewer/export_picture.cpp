@@ -9,6 +9,7 @@
 #include <tapedeck/capture/formats/atomic_write.h>
 
 #include <QtCore/QBuffer>
+#include <QtCore/QHashFunctions>
 #include <QtGui/QPageSize>
 #include <QtGui/QPainter>
 #include <QtGui/QPdfWriter>
@@ -37,7 +38,16 @@ void fix_time(QByteArray& bytes) {
   bytes.replace(at, end + 1 - at, time.leftJustified(end + 1 - at, ' '));
 }
 
+// A PDF lists its fonts in the order of a hash table of Qt. While this object lives, hash tables that are made have one order
+// in all processes.
+struct OneHashOrder {
+  OneHashOrder() { QHashSeed::setDeterministicGlobalSeed(); }
+  ~OneHashOrder() { QHashSeed::resetRandomGlobalSeed(); }
+  OneHashOrder(const OneHashOrder&) = delete;
+};
+
 std::string pdf(const VectorPicture& picture) {
+  const OneHashOrder one_order;
   QByteArray bytes;
   QBuffer buffer(&bytes);
   buffer.open(QIODevice::WriteOnly);

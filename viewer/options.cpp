@@ -4,14 +4,11 @@
 
 #include <tapedeck/viewer/drawing/theme.h>
 #include <tapedeck/viewer/panels/panels.h>
-#include <tapedeck/viewer/plan/tables.h>
 
 #include <tapedeck/engine/text/suggest.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
-#include <string_view>
 
 namespace tapedeck::viewer {
 
@@ -33,14 +30,6 @@ bool parse_scale(std::string text, double* scale) {
   if (text.empty() || text.size() > 3 || text.find_first_not_of("0123456789") != std::string::npos) return false;
   *scale = std::atoi(text.c_str()) / 100.0;
   return *scale >= kLeastScale && *scale <= kMostScale;
-}
-
-bool is_table(const std::string& panel) {
-  static constexpr std::string_view kOthers[] = {"tradeoff", "curve", "graph", "schedule", "text", "recompute"};
-  if (std::find(std::begin(kOthers), std::end(kOthers), panel) != std::end(kOthers)) return true;
-  for (int id = 0; id < kTableCount; ++id)
-    if (layout_of(static_cast<TableId>(id)).name == panel) return true;
-  return false;
 }
 
 bool is_compare_command(const std::string& id) {
@@ -84,11 +73,10 @@ std::string usage_text() {
          "there\n"
          "  --shot FILE.png|svg|pdf write a picture unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
-         "  --panel NAME            with --shot: only this panel: " +
+         "  --panel NAME            with --shot or --export: only this panel: " +
          panel_list() +
          "\n"
-         "  --export FILE.csv       write the table of --panel (curve, tradeoff, graph, schedule, text, recompute, nodes,\n"
-         "                          values, parameters, decisions) and leave\n"
+         "  --export FILE.csv       write the numbers of --panel and leave\n"
          "  --run ID,ID,...         run these commands in order, when the file and its plan are there\n"
          "  --session               begin as the session beside the file says, with --shot, --export and --run too\n"
          "  --no-session            neither read the session beside the file nor write one\n"
@@ -236,10 +224,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
         return fail("--compare goes with --run " + list_of(compare_commands()) + ", not " + command->id);
   if (!options->shot.empty() && options->file.empty() && !options->live && !is_start) return fail("--shot needs a FILE");
   if (!options->csv.empty() && options->file.empty() && !options->live) return fail("--export needs a FILE");
-  if (!options->csv.empty() && options->compare.empty() && !options->live && !is_table(options->panel))
-    return fail(
-        "--export writes a table: add --panel curve, tradeoff, graph, schedule, text, recompute, nodes, values, parameters or "
-        "decisions");
+  if (!options->csv.empty() && options->compare.empty() && !options->live && options->panel.empty())
+    return fail("--export writes the numbers of one panel: add --panel with one of " + panel_list());
   if (!options->csv.empty() && !options->csv.ends_with(".csv"))
     return fail("--export writes a .csv file, and " + options->csv + " ends otherwise");
   if (!options->profile.empty() && options->file.empty()) return fail("--profile needs a FILE whose plan it is compared with");

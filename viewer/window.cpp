@@ -37,14 +37,24 @@ constexpr const char* kFilter = "Tapes and graphs (*.tape *.graph);;All files (*
 
 // Asks for a file without blocking, and calls `then` with its path.
 template <class Then>
-QFileDialog* ask_file(QWidget* parent, const char* title, const char* filter, Then then) {
-  auto* dialog = new QFileDialog(parent, QString::fromLatin1(title), {}, QString::fromLatin1(filter));
+QFileDialog* ask_file(QWidget* parent, const std::string& title, const char* filter, Then then) {
+  auto* dialog = new QFileDialog(parent, QString::fromStdString(title), {}, QString::fromLatin1(filter));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setFileMode(QFileDialog::ExistingFile);
   QObject::connect(dialog, &QFileDialog::fileSelected, parent,
                    guarded(parent, [then](const QString& path) { then(path.toStdString()); }));
   dialog->open();
   return dialog;
+}
+
+// The same for a file to write. A name without an ending is that of a PNG file.
+template <class Then>
+void ask_save(QWidget* parent, const std::string& title, const char* filter, const std::string& proposed, Then then) {
+  QFileDialog* dialog = ask_file(parent, title, filter, then);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setFileMode(QFileDialog::AnyFile);
+  dialog->setDefaultSuffix(QStringLiteral("png"));
+  dialog->selectFile(QString::fromStdString(proposed));
 }
 
 std::vector<std::string> local_files(const QMimeData& data) {
@@ -311,10 +321,11 @@ void MainWindow::finish(const std::string& name) {
 void MainWindow::write_csv(const std::string& name, const std::string& path) {
   const OpenPanel& open = panel(name);
   if (open.picture) return open.picture->write_csv(path);
-  if (auto* table = dynamic_cast<TablePanel*>(open.widget)) return table->write_csv(path);
   if (open.widget == &text()) return text().write_csv(path);
   if (open.widget == &recompute()) return recompute().table().write_csv(path);
-  throw UsageError("the panel " + name + " has no table of numbers");
+  if (open.widget == &details()) return details().write_csv(path);
+  if (open.widget == &inspector()) return inspector().write_csv(path);
+  table(name).write_csv(path);
 }
 
 void MainWindow::opened() {
@@ -405,15 +416,27 @@ void MainWindow::ask_profile() {
 }
 
 void MainWindow::ask_export() {
-  QFileDialog* dialog = ask_file(this, "Export picture", "Pictures (*.png *.svg *.pdf)", [this](const std::string& path) {
+  const auto write = [this](const std::string& path) {
     const std::string problem = picture_name_problem(path);
     if (!problem.empty()) return show_error(this, problem);
     export_widget(path, *this, width(), height());
-  });
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setFileMode(QFileDialog::AnyFile);
-  dialog->setDefaultSuffix(QStringLiteral("png"));
-  dialog->selectFile(QStringLiteral("plan.png"));
+  };
+  ask_save(this, "Export picture", "Pictures (*.png *.svg *.pdf)", "plan.png", write);
+}
+
+void MainWindow::ask_export_panel() {
+  const auto focused =
+      std::find_if(panels_.begin(), panels_.end(), [&](const OpenPanel& open) { return panel_has_keys(open.panel->name); });
+  const Panel& panel = *(focused == panels_.end() ? this->panel("memory") : *focused).panel;
+  const auto write = [this, name = std::string(panel.name)](const std::string& path) {
+    if (path.ends_with(".csv")) return write_csv(name, path);
+    const std::string problem = picture_name_problem(path);
+    if (!problem.empty()) return show_error(this, problem + "; tables as .csv");
+    QWidget& widget = *this->panel(name).widget;
+    export_widget(path, widget, widget.width(), widget.height());
+  };
+  ask_save(this, "Export panel " + std::string(panel.title), "Pictures and tables (*.png *.svg *.pdf *.csv)",
+           std::string(panel.name) + ".png", write);
 }
 
 }  // namespace tapedeck::viewer

@@ -87,7 +87,7 @@ class MainWindow : public QMainWindow, public Observer {
   // Blocks until the plan that keeps everything is there, whose outline the pictures draw; for unattended rendering.
   void outline_keep_all();
   void finish(const std::string& panel);  // waits for work of the panel in the background; for unattended pictures
-  // Writes the numbers of a panel. REQUIRES a name from the table. Throws FileError; UsageError if the panel has no numbers.
+  // Writes the numbers of a panel. REQUIRES a name from the table. Throws FileError; UsageError if there are none yet.
   void write_csv(const std::string& panel, const std::string& path);
   // Runs the commands in order, each after the plan that the one before asked for is there.
   void run(const std::vector<const Command*>& commands);
@@ -115,6 +115,7 @@ class MainWindow : public QMainWindow, public Observer {
   void ask_compare();          // with the open file; without one, asks for both files
   void compare_with_before();  // the shown plan with the final plan that was shown before it
   void ask_export();
+  void ask_export_panel();  // the one with the focus; without one, the memory plan
   void reset_layout();
   void show_panel(const std::string& name);    // opens its dock, before the docks in the same place
   void toggle_panel(const std::string& name);  // hides it if it can be seen; the panel in the centre gets the focus

@@ -507,7 +507,7 @@ TEST(CommandLine, RefusesWhatItDoesNot) {
                                                      {"a", "--size", "-5x100"},
                                                      {"a", "--shot", "x", "--panel", "nodes", "--compare", "b"},
                                                      {"a", "--export", "x.csv"},
-                                                     {"a", "--export", "x.csv", "--panel", "memory"},
+                                                     {"a", "--export", "x.csv", "--panel", "mem"},
                                                      {"a", "--export", "x.txt", "--panel", "nodes"},
                                                      {"--export", "x.csv", "--panel", "nodes"}};
   for (const auto& arguments : bad) {

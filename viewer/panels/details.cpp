@@ -7,9 +7,11 @@
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/plan/regions.h>
+#include <tapedeck/viewer/tables/document_csv.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
 
+#include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/plan/level_names.h>
 
 #include <QtCore/QEvent>
@@ -218,6 +220,17 @@ std::string alive_lines(const PlanModel& model, std::span<const PlanRect> rects)
   return lines;
 }
 
+// The same as lines of a CSV file, with the counts of bytes in full.
+std::string alive_csv(const PlanModel& model, std::span<const PlanRect> rects) {
+  const std::string section = "Alive at the peak, " + node_title(model.graph(), model.peak_node());
+  std::string lines;
+  for (const PlanRect& rect : rects) {
+    const std::string name = rect.value == kNone ? "of " + node_title(model.graph(), rect.node) : model.name_of(rect.value);
+    lines += fact_csv(section, name, role_class_name(rect.role), std::to_string(rect.bytes));
+  }
+  return lines;
+}
+
 // The total of what is alive, which is the height of the curve, and the largest of it.
 std::string alive_html(const PlanModel& model, NodeId n, std::span<const PlanRect> alive) {
   return "<h4><span title='" + escaped_html(explain_term("alive")) + "'>Alive at the peak</span>, " +
@@ -391,6 +404,34 @@ void DetailsPanel::add_lines() {
   listed_ = end;
 }
 
+bool DetailsPanel::lists_alive() const {
+  const Selection& now = session_.selection();
+  const NodeId peak = session_.model()->peak_node();
+  return peak != kNone && (now.node == peak || (now.node == kNone && now.value == kNone));
+}
+
+std::string DetailsPanel::facts_html() const {
+  const Selection& now = session_.selection();
+  std::string html;
+  if (now.value != kNone) html += value_html(*session_.model(), now.value);
+  if (now.node != kNone) html += node_html(session_, now.node);
+  if (html.empty()) return plan_html(session_);
+  return html + (shows_peak() ? help_html() : "");
+}
+
+// A large plan has so much alive at its peak that the document does not list it before a person scrolls there.
+void DetailsPanel::write_csv(const std::string& path) const {
+  if (session_.model() == nullptr) throw UsageError("there is no plan to write");
+  if (!settled()) throw UsageError("what would lower the peak is not known yet; try again in a moment");
+  const PlanModel& model = *session_.model();
+  QTextDocument facts;
+  facts.setHtml(QString::fromStdString(facts_html()));
+  AtomicWriter out(path);
+  out.write(document_csv(facts));
+  if (lists_alive()) out.write(alive_csv(model, model.alive_at_peak()));
+  out.commit();
+}
+
 void DetailsPanel::fill() {
   const PlanModel* model = session_.model();
   const Selection& now = session_.selection();
@@ -405,14 +446,9 @@ void DetailsPanel::fill() {
   shown_model_ = model->serial();
   shown_measured_ = session_.measured_serial();
   shown_ = now;
-  std::string html;
-  if (now.value != kNone) html += value_html(*model, now.value);
-  if (now.node != kNone) html += node_html(session_, now.node);
+  std::string html = facts_html();
   listed_ = kLinesAtOnce;
-  const bool is_plan = html.empty();
-  if (is_plan) html = plan_html(session_);
-  lists_alive_ = model->peak_node() != kNone && (is_plan || now.node == model->peak_node());
-  if (!is_plan && shows_peak()) html += help_html();
+  lists_alive_ = lists_alive();
   if (const auto all = listed_rects(); !all.empty()) html += alive_html(*model, model->peak_node(), all);
   setHtml(QString::fromStdString(html));
   if (listed_ >= listed_rects().size() || !end_is_near(*verticalScrollBar())) more_.stop();

@@ -25,6 +25,9 @@ class DetailsPanel : public QTextBrowser, public Observer {
 
   void finish();         // waits for what would lower the peak, if that is shown; for unattended pictures
   bool settled() const;  // what would lower the peak is there, if it is to be shown
+  // Writes the facts as CSV, and all that is alive where the text lists it. Throws FileError; UsageError if there is no plan,
+  // or if what would lower the peak is not known yet.
+  void write_csv(const std::string& path) const;
   const PeakHelp& peak_help() const { return help_; }
   std::function<void(NodeId, int)> on_region;  // a person asks to see a region of a node
 
@@ -38,6 +41,8 @@ class DetailsPanel : public QTextBrowser, public Observer {
 
  private:
   void fill();
+  bool lists_alive() const;        // of the selection: it is the plan, or the node of the peak
+  std::string facts_html() const;  // without the list of what is alive
   void add_lines();
   std::span<const PlanRect> listed_rects() const;  // what the text lists; empty once another plan is shown
   bool shows_peak() const;                         // the node of the peak is selected, and the plan is final

@@ -8,8 +8,11 @@
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/plan/explain.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
+#include <tapedeck/viewer/tables/document_csv.h>
 #include <tapedeck/viewer/words/colours.h>
 #include <tapedeck/viewer/words/format.h>
+
+#include <tapedeck/capture/formats/atomic_write.h>
 
 #include <fmt/format.h>
 #include <QtWidgets/QCheckBox>
@@ -222,9 +225,14 @@ void InspectorPanel::show_place() {
   enable_buttons();
 }
 
+bool InspectorPanel::shows_value() const {
+  const ValueId v = at_.seen.value;
+  return has_step() && v != kNone && v < step_.model()->graph().value_count();
+}
+
 void InspectorPanel::show_value() {
   const LookedAt& seen = at_.seen;
-  if (!has_step() || seen.value == kNone || seen.value >= step_.model()->graph().value_count()) {
+  if (!shows_value()) {
     card_->setPlainText(has_step() ? QStringLiteral("Select a value to see what it holds.") : QString());
     return picture_->clear();
   }
@@ -236,6 +244,30 @@ void InspectorPanel::show_value() {
   if (seen.error.empty()) html += "<pre>" + escaped_html(seen.numbers) + "</pre>";
   card_->setHtml(QString::fromStdString(html));
   picture_->show_value(seen);
+}
+
+// The numbers of a value as lines of CSV: its sentences, its elements as the card shows them, and a line for each bar of the
+// histogram.
+std::string InspectorPanel::value_csv() const {
+  const LookedAt& seen = at_.seen;
+  if (!shows_value()) return "";
+  const ValueFacts facts = explain_value(*step_.model(), seen.value);
+  std::string csv = fact_csv(facts.name, "type", facts.type) + fact_csv(facts.name, "op", facts.op);
+  for (const std::string& sentence : sentences_of(seen, unit_of(step_.model()->plan())))
+    csv += fact_csv(facts.name, "", grouped_numbers(sentence));
+  if (!seen.error.empty()) return csv;
+  csv += fact_csv(facts.name, "elements", seen.numbers);
+  for (std::size_t bin = 0; bin < seen.histogram.counts.size(); ++bin)
+    csv +=
+        fact_csv("Histogram of " + facts.name, fmt::format("{} to {}", seen.histogram.edge(bin), seen.histogram.edge(bin + 1)),
+                 std::to_string(seen.histogram.counts[bin]));
+  return csv;
+}
+
+void InspectorPanel::write_csv(const std::string& path) const {
+  AtomicWriter out(path);
+  out.write(kFactsHeader + fact_csv("Step", "place", place_text()) + value_csv());
+  out.commit();
 }
 
 void InspectorPanel::enable_buttons() {

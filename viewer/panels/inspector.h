@@ -37,6 +37,8 @@ class InspectorPanel : public QWidget, public Observer {
   void end();            // the step and its bytes go
   void finish();         // waits for the move under way, and for the value; for unattended pictures
   bool settled() const;  // the value of the selection is shown
+  // Writes where the step is and what the selected value holds, as its card says it. Throws FileError.
+  void write_csv(const std::string& path) const;
 
   bool has_step() const { return step_.begun(); }
   bool moves() const { return step_.busy() && last_move_ != StepMove::stay; }  // nodes are running
@@ -62,6 +64,8 @@ class InspectorPanel : public QWidget, public Observer {
   void show_value();
   void enable_buttons();
   std::string place_text() const;
+  std::string value_csv() const;
+  bool shows_value() const;
 
   Session& session_;
   QPushButton *play_ = nullptr, *back_ = nullptr, *next_ = nullptr, *to_node_ = nullptr, *end_ = nullptr;

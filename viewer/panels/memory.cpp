@@ -4,8 +4,12 @@
 
 #include <tapedeck/viewer/drawing/imgui_host.h>
 #include <tapedeck/viewer/plan/explain.h>
+#include <tapedeck/viewer/plan/memory_csv.h>
 #include <tapedeck/viewer/words/format.h>
 #include <tapedeck/viewer/words/glossary.h>
+
+#include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <algorithm>
 #include <cmath>
@@ -171,6 +175,13 @@ void MemoryPanel::ask_for_frame() const {
 void MemoryPanel::finish() {
   regions_.finish();
   picture_.lod().finish();
+}
+
+void MemoryPanel::write_csv(const std::string& path) {
+  if (session_.model() == nullptr) throw UsageError("there is no plan to write");
+  AtomicWriter out(path);
+  out.write(memory_csv(*regions_.session().model()));
+  out.commit();
 }
 
 void MemoryPanel::restore_region(const SavedRegion& region) {

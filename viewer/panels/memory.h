@@ -56,7 +56,8 @@ class MemoryPanel : public PicturePanel {
   void settle() override { picture_.lod().finish(); }
   void finish() override;
   void stop() override;
-  bool move_view(ViewMove move) override;  // false: the view is that of the session
+  bool move_view(ViewMove move) override;            // false: the view is that of the session
+  void write_csv(const std::string& path) override;  // the rectangles, of the region if one is shown; throws FileError
   // The place of a value of the shown plan on the canvas in the last frame, in units, for tests.
   std::optional<ImVec2> place_of(ValueId v) const;
   std::optional<ImVec2> place_of_workspace(NodeId n) const;

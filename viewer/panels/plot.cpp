@@ -405,8 +405,6 @@ void move_session_view(Session& session, ViewMove move) {
   }
 }
 
-void PicturePanel::write_csv(const std::string&) { throw UsageError("this picture has no table of numbers"); }
-
 bool BudgetHandle::update(const Plot& plot, Session& session) {
   constexpr float kReach = 4;
   const ImGuiIO& io = ImGui::GetIO();

@@ -164,8 +164,8 @@ class PicturePanel : public Picture, public Observer {
   virtual void stop() {}
   // Moves the view of a picture that has one of its own; false: the picture shows the view of the session.
   virtual bool move_view(ViewMove) { return false; }
-  // Writes the numbers of the picture as CSV. Throws FileError; UsageError if the picture has none.
-  virtual void write_csv(const std::string& path);
+  // Writes the numbers of the picture as CSV. Throws FileError; UsageError if there is no plan.
+  virtual void write_csv(const std::string& path) = 0;
 
   void opened() override { repaint(); }
   void closed() override { repaint(); }
