@@ -15,8 +15,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <exception>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace tapedeck::viewer {
 
@@ -67,6 +70,14 @@ std::vector<KnownPlan> without_repeats(const std::vector<KnownPlan>& points) {
     if (!p.feasible || kept.empty() || !kept.back().feasible || kept.back().peak != p.peak || kept.back().ratio != p.ratio)
       kept.push_back(p);
   return kept;
+}
+
+// The places of the picture at which a curve has a plan.
+std::set<std::pair<std::int64_t, double>> places_of(const TradeoffCurve& curve) {
+  std::set<std::pair<std::int64_t, double>> places;
+  for (const TradeoffPoint& p : curve.points)
+    if (p.feasible) places.emplace(p.peak_bytes, p.cost_ratio);
+  return places;
 }
 
 std::string ratio_text(double ratio) { return fmt::format("×{:.4f}", ratio); }
@@ -151,22 +162,44 @@ std::vector<KnownPlan> TradeoffPanel::known_or_automatic() const {
   return points;
 }
 
+// The names of strategies that draw a line stand first. A line that lies under that of the planner's own choice is told, and so
+// are strategies that found one plan only, of which there is a dot.
 float TradeoffPanel::draw_names(float x, float y, float width) const {
   if (!curves_) return 0;
+  const std::vector<TradeoffCurve>& curves = curves_->curves;
+  const auto automatic =
+      std::find_if(curves.begin(), curves.end(), [](const TradeoffCurve& c) { return c.strategy == Strategy::automatic; });
   float at = x, top = y;
-  for (std::size_t i = 0; i < curves_->curves.size(); ++i) {
-    const TradeoffCurve& curve = curves_->curves[i];
-    if (std::none_of(curve.points.begin(), curve.points.end(), [](const TradeoffPoint& p) { return p.feasible; })) continue;
-    const float item = 20 + text_width(TextSize::small, curve.name);
-    if (at + item > x + width && at > x) {
-      at = x;
-      top += kNameHeight;
-    }
-    dot(ImVec2(at + 3, top + 7), 3, curve_colour(curve, i));
-    draw_text(TextSize::small, at + 10, top, colours::kText, curve.name);
-    if (is_under_mouse(at, top, item - 6)) explained_tooltip("strategy " + curve.name, strategy_sentence(curve), "");
+  const auto place_for = [&](float item) {
+    if (at + item <= x + width || at == x) return;
+    at = x;
+    top += kNameHeight;
+  };
+  const auto draw_name = [&](std::size_t i) {
+    const bool is_hidden =
+        automatic != curves.end() && &curves[i] != &*automatic && places_of(curves[i]) == places_of(*automatic);
+    const std::string name = curves[i].name + (is_hidden ? " (as auto)" : "");
+    const float item = 20 + text_width(TextSize::small, name);
+    place_for(item);
+    dot(ImVec2(at + 3, top + 7), 3, curve_colour(curves[i], i));
+    draw_text(TextSize::small, at + 10, top, colours::kText, name);
+    if (is_under_mouse(at, top, item - 6)) explained_tooltip("strategy " + curves[i].name, strategy_sentence(curves[i]), "");
     at += item;
-  }
+  };
+  const std::string one_each = "one plan each:";
+  bool is_said = false;
+  for (const bool is_line : {true, false})
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+      const std::size_t places = places_of(curves[i]).size();
+      if (places == 0 || (places > 1) != is_line) continue;
+      if (!is_line && !std::exchange(is_said, true)) {
+        const float item = 12 + text_width(TextSize::small, one_each);
+        place_for(item);
+        draw_text(TextSize::small, at, top, colours::kFaint, one_each);
+        at += item;
+      }
+      draw_name(i);
+    }
   return top - y + kNameHeight;
 }
 
