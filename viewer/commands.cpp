@@ -240,8 +240,14 @@ void wish_for_selection(W& window, WishKind kind) {
 
 Commands edit_commands() {
   return {
-      {"edit.undo", "Undo wish", "Ctrl+Z", "Take the last wish for a value back and plan again.", [](W& w) { w.undo(); }},
-      {"edit.redo", "Redo wish", "Ctrl+Shift+Z Ctrl+Y", "Make the wish that was taken back again.", [](W& w) { w.redo(); }},
+      {"edit.undo", "Undo wish", "Ctrl+Z", "Take the last wish for a value back and plan again.",
+       [](W& w) {
+         if (!w.undo()) w.say("There is no wish to take back.");
+       }},
+      {"edit.redo", "Redo wish", "Ctrl+Shift+Z Ctrl+Y", "Make the wish that was taken back again.",
+       [](W& w) {
+         if (!w.redo()) w.say("No wish was taken back.");
+       }},
       {"edit.keep", "Must keep", "K", "Plan again so that the selected value is never computed again.",
        [](W& w) { wish_for_selection(w, WishKind::keep); }, true},
       {"edit.recompute", "Must recompute", "R", "Plan again so that the selected value is not kept between its readers.",

@@ -25,6 +25,7 @@
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QFileDialog>
 #include <QtWidgets/QLabel>
+#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QStatusBar>
 
 #include <algorithm>
@@ -81,6 +82,7 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   make_menus(
       *this, [this](QMenu& menu) { fill_recent(menu); }, [this](QMenu& menu) { keeper_->fill_bookmarks(menu); });
   make_status_bar();
+  for (QLineEdit* field : findChildren<QLineEdit*>()) field->setAcceptDrops(false);  // a dropped file is for the window
   dim_.setSingleShot(true);
   dim_.setInterval(150);
   connect(&dim_, &QTimer::timeout, this,

@@ -42,6 +42,19 @@ bool has_focus(const QWidget& panel) {
   return focus != nullptr && (focus == &panel || panel.isAncestorOf(focus));
 }
 
+// Hands the files that are dropped on a dock to the main window: a floating dock is a window of its own.
+class FileDrops : public QObject {
+ public:
+  explicit FileDrops(QMainWindow& window) : QObject(&window), window_(window) {}
+  bool eventFilter(QObject*, QEvent* event) override {
+    const bool is_drop = event->type() == QEvent::DragEnter || event->type() == QEvent::Drop;
+    return is_drop && static_cast<QObject&>(window_).event(event) && event->isAccepted();
+  }
+
+ private:
+  QMainWindow& window_;
+};
+
 // The panel, or its first part that takes the keyboard.
 QWidget* first_with_keys(QWidget* panel) {
   if (panel->focusPolicy() != Qt::NoFocus) return panel;
@@ -62,6 +75,8 @@ void MainWindow::make_docks() {
     open.dock = new QDockWidget(QString::fromLatin1(open.panel->title), this);
     open.dock->setObjectName(QString::fromLatin1(open.panel->title));
     open.dock->setWidget(open.widget);
+    open.dock->setAcceptDrops(true);
+    open.dock->installEventFilter(new FileDrops(*this));
   }
   scale_tables(look_in_use().scale);
   reset_layout();

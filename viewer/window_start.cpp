@@ -9,6 +9,7 @@
 #include <QtCore/QDir>
 #include <QtCore/QStandardPaths>
 #include <QtGui/QResizeEvent>
+#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QMenuBar>
 #include <QtWidgets/QStatusBar>
 
@@ -37,6 +38,7 @@ void MainWindow::make_start_page() {
                           [](const std::string& path) { forget_recent_file(path); },
                           [this] { find_command("live.watch")->run(*this); }, recordings_folder, [this] { begin_tour(); }},
                          this);
+  for (QLineEdit* field : start_->findChildren<QLineEdit*>()) field->setAcceptDrops(false);
   start_->hide();
 }
 
