@@ -10,12 +10,12 @@ namespace tapedeck::viewer {
 
 namespace {
 
-// The text of a block without its buttons. Spaces that do not break are spaces.
+// The text of a block without its buttons and its squares of a colour. Spaces that do not break are spaces.
 QString text_of_block(const QTextBlock& block) {
   QString text;
   for (auto at = block.begin(); !at.atEnd(); ++at)
     if (!at.fragment().charFormat().anchorHref().startsWith(QStringLiteral("region:"))) text += at.fragment().text();
-  return text.replace(QChar::Nbsp, QLatin1Char(' '));
+  return text.remove(QChar(0x25a0)).replace(QChar::Nbsp, QLatin1Char(' '));
 }
 
 QString text_of_cell(const QTextTableCell& cell) {
