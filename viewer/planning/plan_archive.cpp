@@ -10,7 +10,9 @@ namespace {
 constexpr std::size_t kMostNodesHeld = 30'000;  // in the plans of all budgets that nobody asked for
 constexpr std::size_t kMostFilled = 49;
 
-constexpr std::size_t kMostAsked = 8;  // further plans that a person asked for
+// Of the plans that a person asked for. A plan of a million nodes takes a gigabyte with its tables.
+constexpr std::size_t kMostNodesAsked = 1'000'000;
+constexpr std::size_t kLeastAsked = 2, kMostAsked = 8;
 
 std::size_t room_for(std::size_t nodes) {
   const std::size_t fits = kMostNodesHeld / std::max<std::size_t>(nodes, 1);
@@ -24,12 +26,13 @@ bool fits(const PlanModel& model, std::int64_t budget) {
   return (budget < 0 || plan.peak_bytes <= budget) && (plan.feasible || plan.budget_bytes < 0);
 }
 
-PlanArchive::PlanArchive(std::size_t nodes) : room_(room_for(nodes)) {}
+PlanArchive::PlanArchive(std::size_t nodes)
+    : room_(room_for(nodes)), asked_(std::clamp(kMostNodesAsked / std::max<std::size_t>(nodes, 1), kLeastAsked, kMostAsked)) {}
 
 void PlanArchive::put(std::int64_t budget, std::shared_ptr<const PlanModel> model) {
   plans_[budget] = std::move(model);
   // The farthest of the others goes, and never the plan without a budget.
-  while (plans_.size() > room_ + kMostAsked) {
+  while (plans_.size() > room_ + asked_) {
     auto farthest = plans_.end();
     for (auto it = plans_.begin(); it != plans_.end(); ++it)
       if (it->first >= 0 && it->first != budget &&

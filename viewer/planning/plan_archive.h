@@ -40,7 +40,8 @@ class PlanArchive {
   std::vector<KnownPlan> points() const;  // ascending by budget; the plan without a budget is left out
 
  private:
-  std::size_t room_;  // for budgets that nobody asked for
+  std::size_t room_;   // for budgets that nobody asked for
+  std::size_t asked_;  // further plans that a person asked for
   std::map<std::int64_t, std::shared_ptr<const PlanModel>> plans_;
   bool filled_ = false;
 };

@@ -151,6 +151,7 @@ void Table::finish() {
     cells.texts.shrink_to_fit();
     cells.starts.shrink_to_fit();
     cells.lower = in_small_letters(cells.texts);
+    if (cells.lower == cells.texts) cells.lower = {};
   }
   for (std::int32_t row = 0; row < rows(); ++row) {
     note_first(&by_node_, ids_[row].node, row);
@@ -238,13 +239,14 @@ std::string_view Table::text_at(const Cells& cells, std::int32_t text) {
 
 std::string_view Table::lower_text(int column, std::size_t text) const {
   const Cells& cells = cells_[column];
-  return std::string_view(cells.lower).substr(cells.starts[text], cells.starts[text + 1] - cells.starts[text] - 1);
+  return std::string_view(cells.in_small_letters()).substr(cells.starts[text], cells.starts[text + 1] - cells.starts[text] - 1);
 }
 
 std::vector<char> Table::texts_with(int column, const std::string& word) const {
   const Cells& cells = cells_[column];
   std::vector<char> found(cells.count());
-  const char *const begin = cells.lower.data(), *const end = begin + cells.lower.size();
+  const std::string& texts = cells.in_small_letters();
+  const char *const begin = texts.data(), *const end = begin + texts.size();
   std::size_t text = 0;
   for (const char* at = begin; at != end; at = begin + cells.starts[text]) {
     const void* hit = memmem(at, static_cast<std::size_t>(end - at), word.data(), word.size());

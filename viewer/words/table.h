@@ -130,10 +130,11 @@ class Table {
  private:
   struct Cells {
     std::string texts;                   // each with a '\n' behind it
-    std::string lower;                   // the same in small letters
+    std::string lower;                   // the same in small letters; empty: they have no other letters
     std::vector<std::size_t> starts{0};  // by text, and one more: where it begins in both
     std::size_t count() const { return starts.size() - 1; }
     void add(const std::string& text);
+    const std::string& in_small_letters() const { return lower.empty() ? texts : lower; }
     std::vector<std::int32_t> text_of;
     std::vector<double> numbers;
     std::unordered_map<std::string, std::int32_t> known;  // while it is filled; empty where all texts differ
