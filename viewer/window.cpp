@@ -314,6 +314,7 @@ void MainWindow::outline_keep_all() {
 void MainWindow::finish(const std::string& name) {
   const OpenPanel& open = panel(name);
   if (open.picture) open.picture->finish();
+  if (auto* table = dynamic_cast<TablePanel*>(open.widget)) table->finish();
   if (open.widget == &recompute()) recompute().finish();
   if (open.widget == &details()) details().finish();
   if (open.widget == &text()) text().finish();

@@ -161,6 +161,7 @@ void RecomputePanel::paintEvent(QPaintEvent* event) {
 }
 
 void RecomputePanel::finish() {
+  table_->finish();
   finishing_ = true;
   refresh();
   task_.wait();

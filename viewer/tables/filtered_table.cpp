@@ -52,6 +52,8 @@ FilteredTable::FilteredTable(const TableLayout& layout, TableRows* rows, QWidget
       view_(new RowsView([this] { copy(); }, [this] { row_hovered(-1); })),
       totals_(new QLabel) {
   rows_->setParent(this);
+  rows_->set_wake(
+      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { take_arranged(); }), Qt::QueuedConnection); });
   make_view();
   totals_->setTextFormat(Qt::PlainText);
   totals_->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -65,6 +67,11 @@ FilteredTable::FilteredTable(const TableLayout& layout, TableRows* rows, QWidget
   column->addWidget(view_);
   column->addWidget(totals_);
   setMinimumHeight(60);  // a low window squeezes the parts, so that the pictures keep their room
+}
+
+FilteredTable::~FilteredTable() {
+  rows_->stop();
+  if (summing_) summing_->cancel();
 }
 
 void FilteredTable::make_view() {
@@ -128,32 +135,88 @@ void FilteredTable::rows_shown(const std::function<void()>& show) {
   following_ = outer;
 }
 
+void FilteredTable::take_arranged() {
+  bool taken = false;
+  rows_shown([&] { taken = rows_->take_arranged(); });
+  if (!taken) return;
+  order_changed();
+  show_totals();
+}
+
+bool FilteredTable::settled() const { return !rows_->is_arranging() && (!summing_ || !summing_->busy()); }
+
+void FilteredTable::finish() {
+  if (rows_->is_arranging()) {
+    rows_shown([&] { rows_->finish(); });
+    order_changed();
+    show_totals();
+  }
+  if (!summing_ || !summing_->busy()) return;
+  if (const std::optional<SelectedTotals> sum = summing_->wait()) show_selected_totals(*sum);
+}
+
+void FilteredTable::set_rows_at_once(int rows) const { rows_->set_rows_at_once(rows); }
+
 // ---- totals ----
 
-// Ranges may overlap, and stand in the order in which they were selected.
-std::vector<std::int32_t> FilteredTable::selected_rows() const {
-  std::vector<std::pair<int, int>> ranges;
+// The ranges of the selection model may overlap, and stand in the order in which they were selected.
+PlaceRanges FilteredTable::selected_places() const {
+  PlaceRanges ranges, merged;
   for (const QItemSelectionRange& range : view_->selectionModel()->selection())
     ranges.emplace_back(range.top(), range.bottom());
   std::sort(ranges.begin(), ranges.end());
-  std::vector<std::int32_t> selected;
-  int next = 0;
-  for (const auto& [top, bottom] : ranges)
-    for (next = std::max(next, top); next <= bottom; ++next) selected.push_back(rows_->rows()[next]);
-  return selected;
+  for (const auto& [top, bottom] : ranges) {
+    const int first = merged.empty() ? top : std::max(top, merged.back().second + 1);
+    if (first <= bottom) merged.emplace_back(first, bottom);
+  }
+  return merged;
+}
+
+// "12 nodes · 3.00 MiB · 24.0 us, of 80".
+std::string FilteredTable::totals_of_rows() const {
+  const Table& table = *rows_->table();
+  if (table.rows() == 0) return table.layout().empty;
+  const std::string all = table.totals_text(table.totals_of_all());
+  std::string text = rows_->shows_all() ? all : table.totals_text(rows_->totals());
+  if (rows_->rowCount() < table.rows()) text += ", of " + all;
+  return text;
+}
+
+// Sums of many rows are worked out in the background: "…" stands for them.
+std::string FilteredTable::selected_totals() {
+  const PlaceRanges places = selected_places();
+  const std::int64_t count = count_of(places);
+  if (count == 0) return "";
+  const Table& table = *rows_->table();
+  const auto line = [&](const Totals& totals) { return "\nselected: " + table.totals_text(totals); };
+  if (count == rows_->rowCount()) return line(rows_->shows_all() ? table.totals_of_all() : rows_->totals());
+  if (count <= rows_->rows_at_once()) return line(table.totals(rows_at(rows_->rows(), places)));
+  if (!summing_)
+    summing_ = std::make_unique<AwaitedTask<SelectedTotals>>(
+        [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { take_selected_totals(); }), Qt::QueuedConnection); });
+  summing_->start([table = rows_->arranged().table, rows = rows_->arranged().shown, places](const std::atomic<bool>&) {
+    return SelectedTotals{table->totals(rows_at(*rows, places)), ""};
+  });
+  return "\nselected: " + grouped(count) + " " + layout_.many + " · …";
+}
+
+void FilteredTable::take_selected_totals() {
+  if (const std::optional<SelectedTotals> sum = summing_->take()) show_selected_totals(*sum);
+}
+
+void FilteredTable::show_selected_totals(const SelectedTotals& sum) {
+  const std::string text = sum.error.empty() ? rows_->table()->totals_text(sum.totals) : sum.error;
+  totals_->setText(QString::fromStdString(totals_of_rows() + "\nselected: " + text));
 }
 
 // "12 nodes · 3.00 MiB · 24.0 us, of 80; selected: 2 nodes · ..."
 void FilteredTable::show_totals() {
-  const Table* table = rows_->table();
-  if (table == nullptr) return totals_->clear();
-  const std::string all = table->totals_text(table->totals_of_all());
-  std::string text = rows_->shows_all() ? all : table->totals_text(rows_->totals());
-  if (rows_->rowCount() < table->rows()) text += ", of " + all;
-  if (const std::vector<std::int32_t> selected = selected_rows(); !selected.empty())
-    text += "\nselected: " + table->totals_text(table->totals(selected));
-  if (table->rows() == 0) text = table->layout().empty;
-  totals_->setText(QString::fromStdString(text));
+  if (summing_) summing_->cancel();
+  if (rows_->is_arranging())
+    return totals_->setText(
+        QString::fromStdString("arranging " + grouped(rows_->rows_to_arrange()) + " " + layout_.many + "…"));
+  if (rows_->table() == nullptr) return totals_->clear();
+  totals_->setText(QString::fromStdString(totals_of_rows() + selected_totals()));
 }
 
 // ---- copies and files ----
@@ -162,7 +225,7 @@ std::string FilteredTable::selected_text() const {
   const Table* table = rows_->table();
   std::string text;
   if (table == nullptr) return text;
-  for (const std::int32_t row : selected_rows()) {
+  for (const std::int32_t row : rows_at(rows_->rows(), selected_places())) {
     std::string line;
     for (int c = 0; c < rows_->columnCount(); ++c) {
       const int column = view_->header()->logicalIndex(c);
@@ -175,7 +238,8 @@ std::string FilteredTable::selected_text() const {
 
 void FilteredTable::copy() const { QGuiApplication::clipboard()->setText(QString::fromStdString(selected_text())); }
 
-void FilteredTable::write_csv(const std::string& path) const {
+void FilteredTable::write_csv(const std::string& path) {
+  finish();
   std::ostringstream text;
   if (rows_->table() != nullptr) rows_->table()->write_csv(text, rows_->rows());
   AtomicWriter out(path);

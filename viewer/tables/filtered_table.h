@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class FilteredTable : public QWidget {
  public:
   // `layout` outlives the table, and so do `rows`, whose parent becomes the table.
   FilteredTable(const TableLayout& layout, TableRows* rows, QWidget* parent = nullptr);
+  ~FilteredTable() override;
 
   QLineEdit* filter();
   QString filter_message() const;  // what is wrong with the filter; empty if nothing is
@@ -34,8 +36,12 @@ class FilteredTable : public QWidget {
   const RowIds& ids_at(int place) const;  // REQUIRES: the row is shown
   // The selected rows as text: a line each, and tabs between the columns that are shown.
   std::string selected_text() const;
-  // Writes the rows that pass the filter, in their order, with all columns. Throws FileError.
-  void write_csv(const std::string& path) const;
+  // Writes the rows that pass the filter, in their order, with all columns; waits for them. Throws FileError.
+  void write_csv(const std::string& path);
+  // A large table is arranged and summed in the background; the rows before are shown meanwhile.
+  bool settled() const;
+  virtual void finish();                  // waits for that
+  void set_rows_at_once(int rows) const;  // for tests: what a large table is
 
  protected:
   TableRows& rows() { return *rows_; }
@@ -51,8 +57,17 @@ class FilteredTable : public QWidget {
   void show_totals();
 
  private:
+  struct SelectedTotals {
+    Totals totals;
+    std::string error;
+  };
   void make_view();
-  std::vector<std::int32_t> selected_rows() const;
+  void take_arranged();
+  PlaceRanges selected_places() const;
+  std::string selected_totals();
+  void take_selected_totals();
+  void show_selected_totals(const SelectedTotals& sum);
+  std::string totals_of_rows() const;
   void column_menu(const QPoint& at);
   void row_menu(const QPoint& at);
   void copy() const;
@@ -65,6 +80,8 @@ class FilteredTable : public QWidget {
   QLabel* totals_;
   // True while the table copies a choice from elsewhere, which then is no choice of a person.
   bool following_ = false;
+  std::unique_ptr<AwaitedTask<SelectedTotals>>
+      summing_;  // null until many rows are selected; the last member: joins its thread
 };
 
 }  // namespace tapedeck::viewer

@@ -6,6 +6,8 @@
 #include <tapedeck/viewer/plan/tables.h>
 #include <tapedeck/viewer/words/glossary.h>
 
+#include <tapedeck/engine/ir/error.h>
+
 #include <QtGui/QColor>
 
 #include <algorithm>
@@ -28,43 +30,66 @@ bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 void TableRows::show(std::shared_ptr<const Table> table, const Filter& filter) {
-  beginResetModel();
   table_ = std::move(table);
   filter_ = filter;
   arrange();
-  endResetModel();
 }
 
 void TableRows::sort(int column, Qt::SortOrder order) {
-  beginResetModel();
   by_ = {column, order == Qt::DescendingOrder};
   sorted_by(by_);
   arrange();
-  endResetModel();
+}
+
+// All rows in their own order are no work.
+bool TableRows::fits_at_once() const {
+  return !wake_ || !table_ || table_->rows() <= rows_at_once_ || (filter_.empty() && by_.column < 0);
 }
 
 void TableRows::arrange() {
-  order_.reset();
-  rows_.reset();
-  place_of_.clear();
-  totals_.reset();
-  const Table* shown = table();
-  if (shown == nullptr) return;
-  order_ = rows_ = shown->order(by_);
-  if (!filter_.empty()) rows_ = std::make_shared<const std::vector<std::int32_t>>(filter_.kept(*shown, *order_));
-  if (shows_all() && by_.column < 0) return;  // every row is at its own place
-  place_of_.assign(static_cast<std::size_t>(shown->rows()), -1);
-  for (std::size_t i = 0; i < rows_->size(); ++i) place_of_[(*rows_)[i]] = static_cast<int>(i);
+  if (fits_at_once()) {
+    if (task_) task_->cancel();
+    const std::atomic<bool> cancelled{false};
+    return take(arranged_rows(table_, filter_, by_, false, cancelled));
+  }
+  if (!task_) task_ = std::make_unique<AwaitedTask<ArrangedRows>>(wake_);
+  task_->start([table = table_, filter = filter_, by = by_](const std::atomic<bool>& cancelled) {
+    return arranged_rows(table, filter, by, true, cancelled);
+  });
+}
+
+void TableRows::take(ArrangedRows rows) {
+  beginResetModel();
+  shown_ = std::move(rows);
+  rows_taken();
+  endResetModel();
+}
+
+bool TableRows::take_arranged() {
+  std::optional<ArrangedRows> rows = task_ ? task_->take() : std::nullopt;
+  if (!rows) return false;
+  if (!rows->error.empty()) throw UsageError("the table cannot be arranged: " + rows->error);
+  take(std::move(*rows));
+  return true;
+}
+
+void TableRows::finish() {
+  std::optional<ArrangedRows> rows = task_ ? task_->wait() : std::nullopt;
+  if (rows && rows->error.empty()) take(std::move(*rows));
+}
+
+void TableRows::stop() {
+  if (task_) task_->cancel();
 }
 
 int TableRows::place_of(std::int32_t row) const {
   if (table() == nullptr || row < 0 || row >= table()->rows()) return -1;
-  return place_of_.empty() ? row : place_of_[row];
+  return shown_.place_of.empty() ? row : shown_.place_of[static_cast<std::size_t>(row)];
 }
 
 const Totals& TableRows::totals() const {
-  if (!totals_) totals_ = table()->totals(rows());
-  return *totals_;
+  if (!shown_.totals) shown_.totals = table()->totals(rows());
+  return *shown_.totals;
 }
 
 int TableRows::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows().size()); }
@@ -84,7 +109,7 @@ QVariant TableRows::headerData(int section, Qt::Orientation orientation, int rol
 QVariant TableRows::data(const QModelIndex& index, int role) const {
   const Table* shown = table();
   if (shown == nullptr || !index.isValid() || index.row() >= rowCount()) return {};
-  const std::int32_t row = (*rows_)[index.row()];
+  const std::int32_t row = rows()[static_cast<std::size_t>(index.row())];
   const Column& column = layout_.columns[index.column()];
   if (role == Qt::DisplayRole) return QString::fromStdString(shown->shown(index.column(), row));
   if (role == Qt::TextAlignmentRole) return alignment(column.kind);
@@ -127,25 +152,25 @@ void PlanRows::show(const std::shared_ptr<const PlanModel>& model, const Filter&
   model_ = model;
   if (!same) {
     measured_us_ = measured_us;
-    shown_.reset();
-    if (model && measured_us.empty()) shown_ = std::shared_ptr<const Table>(model, &model->table(id_));
-    if (model && !measured_us.empty()) shown_ = std::make_shared<const Table>(with_measured(model->table(id_), measured_us));
+    made_.reset();
+    if (model && measured_us.empty()) made_ = std::shared_ptr<const Table>(model, &model->table(id_));
+    if (model && !measured_us.empty()) made_ = std::make_shared<const Table>(with_measured(model->table(id_), measured_us));
   }
-  TableRows::show(shown_, filter);
+  TableRows::show(made_, filter);
 }
 
 QVariant PlanRows::decoration(const RowIds& ids, int column) const {
   const bool is_role = layout_of(id_).columns[column].key == std::string_view("role");
-  return is_role && ids.value != kNone ? QVariant(qt(role_class_colour(role_of(model_->plan(), ids.value)))) : QVariant();
+  return is_role && ids.value != kNone ? QVariant(qt(role_class_colour(role_of(shown_model_->plan(), ids.value)))) : QVariant();
 }
 
 QVariant PlanRows::foreground(const RowIds& ids, int column) const {
   const bool is_live = layout_of(id_).columns[column].key == std::string_view("live");
-  return is_live && ids.node == model_->peak_node() ? QVariant(qt(colours::kBudget)) : QVariant();
+  return is_live && ids.node == shown_model_->peak_node() ? QVariant(qt(colours::kBudget)) : QVariant();
 }
 
 std::string PlanRows::tooltip(const RowIds& ids) const {
-  return ids.node != kNone ? node_line(*model_, ids.node) : std::string();
+  return ids.node != kNone ? node_line(*shown_model_, ids.node) : std::string();
 }
 
 }  // namespace tapedeck::viewer
