@@ -2,6 +2,8 @@
 // registers, 8 x 8 elements at a time.
 #pragma once
 
+#include <tapedeck/kernels/cpu/dispatch.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -42,9 +44,11 @@ void transpose_cell(const T* from, std::int64_t from_stride, T* to, std::int64_t
                     std::int64_t cols) {
   if constexpr (sizeof(T) == 4) {
     if (rows == 8 && cols == 8) {
-      Eight block[8];
+      Eight block[8];  // in registers: the loops below are unrolled
+      TAPEDECK_UNROLL
       for (int k = 0; k < 8; ++k) std::memcpy(&block[k], from + k * from_stride, 32);
       transpose_eight(block);
+      TAPEDECK_UNROLL
       for (int k = 0; k < 8; ++k) std::memcpy(to + k * to_stride, &block[k], 32);
       return;
     }

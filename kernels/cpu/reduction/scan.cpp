@@ -5,6 +5,7 @@
 //   cumsum [1 2 3]   ->   [1 3 6];   exclusive: [0 1 3];   reverse: [6 5 3]
 #include <tapedeck/kernels/attrs/scan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/reduction/scan_lines.h>
 #include <tapedeck/kernels/cpu/row_sums.h>
 #include <tapedeck/kernels/cpu/transpose.h>
 #include <tapedeck/kernels/parallel.h>
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace tapedeck::kernels::cpu {
@@ -24,9 +26,6 @@ void cummax(const KernelCall& call);
 void cummin(const KernelCall& call);
 
 namespace {
-
-// The number of neighbouring lines that are walked together: wide enough for the prefetcher.
-constexpr std::int64_t kStripWidth = 512;
 
 // `width` neighbouring lines of n elements. Visited element i of line j lies at `at + i * stride + j`.
 struct Strip {
@@ -165,29 +164,45 @@ void sum_strip(const Strip& s, const T* x, T* y) {
   }
 }
 
-template <class Step, bool kExclusive, class T>
-void scan_strip(const Strip& s, const T* x, T* y, T start) {
-  if (s.width == 1) {
-    T total = start;
-    for (std::int64_t i = 0, at = s.at; i < s.n; ++i, at += s.stride) {
-      const T next = Step{}(total, x[at]);
-      y[at] = kExclusive ? total : next;
-      total = next;
+// True if the lines along the axis are contiguous, and so many that kTogether of them are walked together.
+template <class T>
+bool walks_together(const View& x, std::int64_t axis) {
+  for (int d = static_cast<int>(axis) + 1; d < x.rank; ++d)
+    if (x.sizes[d] != 1) return false;
+  const std::int64_t n = x.sizes[axis];
+  return sizeof(T) == 4 && n > 0 && n <= std::numeric_limits<std::int32_t>::max() && x.numel() / n >= kLeastTogether;
+}
+
+// Calls body(first line, lines) for all lines, kTogether at a time.
+template <class Body>
+void for_lines_together(const View& x, std::int64_t axis, double ns_per_element, const Body& body) {
+  const std::int64_t lines = x.numel() / x.sizes[axis];
+  const double ns = ns_per_element * static_cast<double>(x.sizes[axis] * kTogether) + 5;
+  parallel_for((lines + kTogether - 1) / kTogether, grain_for(ns), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t group = begin; group < end; ++group)
+      body(group * kTogether, std::min(kTogether, lines - group * kTogether));
+  });
+}
+
+// Scans along the axis. make(width) gives the scan object of that many lines (scan_lines.h).
+template <class T, class Make>
+void scan_axis(const KernelCall& call, std::int64_t axis, bool reverse, double ns_per_element, const Make& make) {
+  const View& view = call.inputs[0];
+  const T* x = view.as<T>();
+  T* y = call.outputs[0].as<T>();
+  if constexpr (sizeof(T) == 4) {
+    if (walks_together<T>(view, axis)) {
+      const std::int64_t n = view.sizes[axis];
+      return for_lines_together(view, axis, ns_per_element, [&](std::int64_t first, std::int64_t lines) {
+        auto scan = make(lines);
+        scan_together(scan, n, lines, reverse, x + first * n, y + first * n);
+      });
     }
-    return;
   }
-  T total[kStripWidth];
-  std::fill(total, total + s.width, start);
-  for (std::int64_t i = 0; i < s.n; ++i) {
-    const T* from = x + s.at + i * s.stride;
-    T* to = y + s.at + i * s.stride;
-    TAPEDECK_INDEPENDENT
-    for (std::int64_t j = 0; j < s.width; ++j) {
-      const T next = Step{}(total[j], from[j]);
-      to[j] = kExclusive ? total[j] : next;
-      total[j] = next;
-    }
-  }
+  for_strips(view, axis, reverse, ns_per_element, [&](const Strip& s) {
+    auto scan = make(s.width);
+    scan.walk(s.n, x + s.at, y + s.at, s.stride, s.width);
+  });
 }
 
 // Calls walk(strip, x, y) with std::true_type after it if the scan leaves out element i, else std::false_type.
@@ -223,51 +238,27 @@ void linear_strip(const Strip& s, const T* a, const T* b, T* y) {
   }
 }
 
-// The largest element so far, and the sum of e^(x - largest) over the elements so far.
-template <class T>
-struct RunningExp {
-  T top = -std::numeric_limits<T>::infinity();
-  T total = 0;
-
-  T next(T x) {
-    if (x == top) {
-      total += x == -std::numeric_limits<T>::infinity() ? T(0) : T(1);
-    } else if (x > top) {
-      total = total * exp_of(top - x) + T(1);
-      top = x;
-    } else {
-      total += exp_of(x - top);
-    }
-    return top + log_of(total);
-  }
-};
-
-template <class Beats, class T>
-void extreme_strip(const Strip& s, const T* x, T* y, std::int64_t* index) {
-  T best[kStripWidth];
-  std::int64_t found[kStripWidth] = {};
-  for (std::int64_t j = 0; j < s.width; ++j) best[j] = x[s.at + j];
-  for (std::int64_t i = 0; i < s.n; ++i) {
-    const std::int64_t at = s.at + i * s.stride;
-    for (std::int64_t j = 0; j < s.width; ++j) {
-      const T now = x[at + j];
-      const bool takes = Beats{}(now, best[j]) || now != now;  // no number beats a NaN
-      best[j] = takes ? now : best[j];
-      found[j] = takes ? i : found[j];
-      y[at + j] = best[j];
-      index[at + j] = found[j];
-    }
-  }
-}
-
 template <class Beats>
 void running_extreme(const KernelCall& call) {
-  const View& x = call.inputs[0];
+  const View& view = call.inputs[0];
   const std::int64_t axis = call.attributes<AxisAttrs>().axis;
-  for_numbers(call, x.dtype, [&](auto t) {
+  for_numbers(call, view.dtype, [&](auto t) {
     using T = decltype(t);
-    for_strips(x, axis, false, 1.5, [&](const Strip& s) {
-      extreme_strip<Beats>(s, x.as<T>(), call.outputs[0].as<T>(), call.outputs[1].as<std::int64_t>());
+    const T* x = view.as<T>();
+    T* y = call.outputs[0].as<T>();
+    std::int64_t* index = call.outputs[1].as<std::int64_t>();
+    if constexpr (sizeof(T) == 4) {
+      if (walks_together<T>(view, axis)) {
+        const std::int64_t n = view.sizes[axis];
+        return for_lines_together(view, axis, 0.7, [&](std::int64_t first, std::int64_t lines) {
+          ExtremeScan<Beats, T, std::int32_t> scan(lines);
+          extremes_together(scan, n, lines, x + first * n, y + first * n, index + first * n);
+        });
+      }
+    }
+    for_strips(view, axis, false, 1.5, [&](const Strip& s) {
+      ExtremeScan<Beats, T, std::int64_t> scan(s.width);
+      scan.walk(s.n, x + s.at, y + s.at, index + s.at, s.stride, s.width);
     });
   });
 }
@@ -278,8 +269,13 @@ void cumsum(const KernelCall& call) {
   scan(call, [](const Strip& s, const auto* x, auto* y, auto exclusive) { sum_strip<exclusive.value>(s, x, y); });
 }
 void cumprod(const KernelCall& call) {
-  scan(call, [](const Strip& s, const auto* x, auto* y, auto exclusive) {
-    scan_strip<Mul, exclusive.value>(s, x, y, std::remove_cvref_t<decltype(*y)>(1));
+  const auto& a = call.attributes<ScanAttrs>();
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    if (a.exclusive)
+      scan_axis<T>(call, a.axis, a.reverse, 1.0, [](std::int64_t width) { return FoldScan<Mul, true, T>(width, T(1)); });
+    else
+      scan_axis<T>(call, a.axis, a.reverse, 1.0, [](std::int64_t width) { return FoldScan<Mul, false, T>(width, T(1)); });
   });
 }
 
@@ -297,14 +293,7 @@ void logcumsumexp(const KernelCall& call) {
   const auto& a = call.attributes<LinearScanAttrs>();
   for_floats(call, call.inputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    for_strips(call.inputs[0], a.axis, a.reverse, 15.0, [&](const Strip& s) {
-      RunningExp<T> running[kStripWidth];
-      for (std::int64_t i = 0; i < s.n; ++i) {
-        const std::int64_t at = s.at + i * s.stride;
-        for (std::int64_t j = 0; j < s.width; ++j)
-          call.outputs[0].as<T>()[at + j] = running[j].next(call.inputs[0].as<T>()[at + j]);
-      }
-    });
+    scan_axis<T>(call, a.axis, a.reverse, sizeof(T) == 4 ? 2.0 : 15.0, [](std::int64_t width) { return ExpScan<T>(width); });
   });
 }
 
