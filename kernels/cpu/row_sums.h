@@ -217,18 +217,28 @@ void line_sums(const Lines& s, T* total, const V& value, const F& f) {
     }
     return;
   }
+  // A row of fewer elements than lanes leaves the other lanes at 0, and adding 0 to the sum of a lane changes no bit: a sum
+  // that begins with +0 is never -0.
   T lane[kRowLanes][kMostLines];
-  for (auto& sums : lane) std::fill(sums, sums + s.width, T(0));
+  std::int64_t lanes = std::min<std::int64_t>(s.n, kRowLanes);
+  if (lanes == 0) std::fill(total, total + s.width, T(0));
   for (std::int64_t i = 0; i < s.n; ++i) {
     T* sums = lane[i % kRowLanes];
     const std::int64_t at = s.at + i * s.stride;
-    TAPEDECK_INDEPENDENT
-    for (std::int64_t j = 0; j < s.width; ++j) sums[j] += f(at + j, i, value(j));
+    if (i < kRowLanes) {
+      TAPEDECK_INDEPENDENT
+      for (std::int64_t j = 0; j < s.width; ++j) sums[j] = T(0) + f(at + j, i, value(j));
+    } else {
+      TAPEDECK_INDEPENDENT
+      for (std::int64_t j = 0; j < s.width; ++j) sums[j] += f(at + j, i, value(j));
+    }
   }
-  for (int half = kRowLanes / 2; half > 0; half /= 2)
-    for (int l = 0; l < half; ++l)
+  for (std::int64_t half = kRowLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t l = 0; l + half < lanes; ++l)
       for (std::int64_t j = 0; j < s.width; ++j) lane[l][j] += lane[l + half][j];
-  std::copy(lane[0], lane[0] + s.width, total);
+    lanes = std::min(lanes, half);
+  }
+  if (s.n > 0) std::copy(lane[0], lane[0] + s.width, total);
 }
 
 // Sets top[j] to the largest element of row j, or to NaN if the row holds a NaN.

@@ -118,14 +118,15 @@ void reduce_rows(const KernelCall& call, const Rows<T, Label>& r, Reduction redu
 // The factor of a row's gradient: the gradient of its loss, divided by the divisor of a mean.
 template <class T>
 struct RowScale {
-  const T* dloss;
-  T divisor;
-  bool per_row;
-  T operator()(std::int64_t row) const { return per_row ? dloss[row] : *dloss / divisor; }
+  const T* of_row;  // or null, if all rows have the same factor
+  T of_all;
+  T operator()(std::int64_t row) const { return of_row ? of_row[row] : of_all; }
 };
 template <class T, class Label>
 RowScale<T> row_scale(const Rows<T, Label>& r, const View& dloss, Reduction reduction) {
-  return {dloss.as<T>(), reduction == Reduction::mean ? total_weight(r) : T(1), reduction == Reduction::none};
+  const T* d = dloss.as<T>();
+  if (reduction == Reduction::none) return {d, T(0)};
+  return {nullptr, reduction == Reduction::mean ? *d / total_weight(r) : *d};
 }
 
 // ---- cross entropy ----
@@ -166,20 +167,24 @@ struct RowFactors {
 template <class T, class Label>
 void line_gradients(const Rows<T, Label>& r, const T* x, T* dx, std::int64_t first, const Lines& s,
                     const RowScale<T>& row_scale, T smoothing, T all_weights) {
-  T top[kMostLines], sum[kMostLines], at_label[kMostLines], factor[kMostLines], slope[kMostLines];
+  T top[kMostLines], sum[kMostLines], at_label[kMostLines], factor[kMostLines], slope[kMostLines], weight[kMostLines],
+      scale[kMostLines];
   std::int64_t labels[kMostLines];
+  if (s.n == 0) return;
   line_maxima(s, x, top);
   line_exp_sums(s, x, top, dx, sum);
+  for (std::int64_t j = 0; j < s.width; ++j) {
+    const std::int64_t label = labels[j] = r.label(first + j), any = label < 0 ? 0 : label;
+    weight[j] = r.weight(any);
+    scale[j] = row_scale(first + j);
+    at_label[j] = dx[s.at + any * s.stride + j * s.step];
+  }
   const T each = smoothing / static_cast<T>(r.classes);
   for (std::int64_t j = 0; j < s.width; ++j) {
-    const std::int64_t label = labels[j] = r.label(first + j);
-    factor[j] = slope[j] = T(0);
-    if (label < 0) continue;
-    const T weight = r.weight(label), hard = (T(1) - smoothing) * weight, total = hard + each * all_weights;
-    const T scale = row_scale(first + j);
-    factor[j] = total / sum[j] * scale;
-    slope[j] = each * scale;
-    at_label[j] = (dx[s.at + label * s.stride + j * s.step] / sum[j] * total - each * weight - hard) * scale;
+    const T hard = (T(1) - smoothing) * weight[j], total = hard + each * all_weights;
+    factor[j] = total / sum[j] * scale[j];
+    slope[j] = each * scale[j];
+    at_label[j] = (at_label[j] / sum[j] * total - each * weight[j] - hard) * scale[j];
   }
   const auto factors_of = [&](std::int64_t j) { return RowFactors<T>{factor[j], slope[j]}; };
   const T* weights = r.weights;
