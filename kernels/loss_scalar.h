@@ -5,23 +5,6 @@
 
 namespace tapedeck::kernels {
 
-// log(1 + e) for 0 <= e <= 1: the logarithm of the rounded sum, times a factor that corrects the rounding of the sum.
-template <class T>
-TAPEDECK_HD_INLINE T log1p_of(T e) {
-  if constexpr (std::is_same_v<T, float>) {
-    const float sum = 1.0f + e, kept = sum - 1.0f;
-    return kept == 0.0f ? e : log_f32(sum) * (e / kept);
-  } else {
-    return std::log1p(e);
-  }
-}
-
-// log(1 + e^x), precise for large and for small x.
-template <class T>
-TAPEDECK_HD_INLINE T softplus_of(T x) {
-  return log1p_of(exp_of(-std::fabs(x))) + (x > T(0) ? x : T(0));
-}
-
 struct Huber {
   double delta;
   template <class T>
@@ -35,7 +18,15 @@ struct Huber {
 struct BinaryCrossEntropy {
   template <class T>
   TAPEDECK_HD T operator()(T p, T target) const {
-    const T floor = T(-100), yes = log_of(p), no = log_of(T(1) - p);
+    return loss(log_of(p), log_of(T(1) - p), target);
+  }
+  TAPEDECK_HD_INLINE float begin(float p, float) const { return log_f32(p); }
+  TAPEDECK_HD_INLINE float finish(float yes, float p, float target) const { return loss(yes, log_f32(1.0f - p), target); }
+
+ private:
+  template <class T>
+  TAPEDECK_HD_INLINE static T loss(T yes, T no, T target) {
+    const T floor = T(-100);
     return -(target * (yes < floor ? floor : yes) + (T(1) - target) * (no < floor ? floor : no));  // NaN stays NaN
   }
 };
@@ -48,6 +39,13 @@ struct BinaryCrossEntropyWithLogits {
   template <class T>
   TAPEDECK_HD T operator()(T x, T target, T positive) const {
     return (T(1) - target) * x + (T(1) + (positive - T(1)) * target) * softplus_of(-x);
+  }
+  TAPEDECK_HD_INLINE float begin(float x, float, float = 1.0f) const { return exp_of_minus_size_f32(x); }
+  TAPEDECK_HD_INLINE float finish(float e, float x, float target) const {
+    return (1.0f - target) * x + softplus_from_exp_f32(e, -x);
+  }
+  TAPEDECK_HD_INLINE float finish(float e, float x, float target, float positive) const {
+    return (1.0f - target) * x + (1.0f + (positive - 1.0f) * target) * softplus_from_exp_f32(e, -x);
   }
 };
 

@@ -8,12 +8,6 @@
 
 namespace tapedeck::kernels {
 
-// log(1 + e^x), without overflow for large x and without loss of precision for small x.
-template <class T>
-TAPEDECK_HD_INLINE T softplus_of(T x) {
-  return (x < T(0) ? T(0) : x) + Log1p{}(exp_of(-std::fabs(x)));
-}
-
 struct Gelu {
   template <class T>
   TAPEDECK_HD_INLINE T operator()(T x) const {
@@ -36,13 +30,23 @@ struct GeluTanh {
   TAPEDECK_HD_INLINE T operator()(T x) const {
     return x * sigmoid_of(x * (T(kGeluLinear) + T(kGeluCubic) * (x * x)));
   }
+  TAPEDECK_HD_INLINE float begin(float x) const {
+    return exp_of_minus_size_f32(x * (float(kGeluLinear) + float(kGeluCubic) * (x * x)));
+  }
+  TAPEDECK_HD_INLINE float finish(float e, float x) const { return x * sigmoid_from_exp_f32(e, x); }  // 2u has the sign of x
 };
 struct GeluTanhGrad {
   template <class T>
   TAPEDECK_HD_INLINE T operator()(T x, T dy) const {
-    const T z = x * x;
-    const T s = sigmoid_of(x * (T(kGeluLinear) + T(kGeluCubic) * z));
-    const T slope = x * (T(kGeluLinear) + T(3 * kGeluCubic) * z);  // x times the derivative of 2u
+    return gradient(sigmoid_of(x * (T(kGeluLinear) + T(kGeluCubic) * (x * x))), x, dy);
+  }
+  TAPEDECK_HD_INLINE float begin(float x, float) const { return GeluTanh{}.begin(x); }
+  TAPEDECK_HD_INLINE float finish(float e, float x, float dy) const { return gradient(sigmoid_from_exp_f32(e, x), x, dy); }
+
+ private:
+  template <class T>
+  TAPEDECK_HD_INLINE static T gradient(T s, T x, T dy) {
+    const T slope = x * (T(kGeluLinear) + T(3 * kGeluCubic) * (x * x));  // x times the derivative of 2u
     return dy * (s + s * (T(1) - s) * slope);
   }
 };
@@ -52,11 +56,20 @@ struct Silu {
   TAPEDECK_HD_INLINE T operator()(T x) const {
     return x * sigmoid_of(x);
   }
+  TAPEDECK_HD_INLINE float begin(float x) const { return exp_of_minus_size_f32(x); }
+  TAPEDECK_HD_INLINE float finish(float e, float x) const { return x * sigmoid_from_exp_f32(e, x); }
 };
 struct SiluGrad {
   template <class T>
   TAPEDECK_HD_INLINE T operator()(T x, T dy) const {
-    const T s = sigmoid_of(x);
+    return gradient(sigmoid_of(x), x, dy);
+  }
+  TAPEDECK_HD_INLINE float begin(float x, float) const { return exp_of_minus_size_f32(x); }
+  TAPEDECK_HD_INLINE float finish(float e, float x, float dy) const { return gradient(sigmoid_from_exp_f32(e, x), x, dy); }
+
+ private:
+  template <class T>
+  TAPEDECK_HD_INLINE static T gradient(T s, T x, T dy) {
     return dy * (s + s * (T(1) - s) * x);
   }
 };
@@ -67,6 +80,11 @@ struct Softplus {
   TAPEDECK_HD_INLINE T operator()(T x) const {
     const T z = x * beta;
     return z > threshold ? x : softplus_of(z) * inverse;
+  }
+  TAPEDECK_HD_INLINE float begin(float x) const { return exp_of_minus_size_f32(x * float(beta)); }
+  TAPEDECK_HD_INLINE float finish(float e, float x) const {
+    const float z = x * float(beta), most = float(threshold), y = softplus_from_exp_f32(e, z) * float(inverse);
+    return z > most ? x : y;
   }
 };
 template <class T>
@@ -178,6 +196,8 @@ struct LogSigmoid {
   TAPEDECK_HD_INLINE T operator()(T x) const {
     return -softplus_of(-x);
   }
+  TAPEDECK_HD_INLINE float begin(float x) const { return exp_of_minus_size_f32(x); }
+  TAPEDECK_HD_INLINE float finish(float e, float x) const { return -softplus_from_exp_f32(e, -x); }
 };
 struct TanhShrink {
   template <class T>

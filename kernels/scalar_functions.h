@@ -7,7 +7,7 @@
 //
 // The polynomial of sin, cos, tan, lgamma or digamma covers most operands, but not all. Such a functor has two more members:
 // rare(x) says that x is not covered, and usual(x) is the polynomial. A call of the functor gives the right result for every x.
-// A loop that vectorises calls usual() where no operand is rare (cpu/loops.h).
+// A loop that vectorises calls usual() where no operand is rare (cpu/tile_loops.h).
 #pragma once
 
 #include <tapedeck/kernels/scalar.h>
@@ -274,8 +274,19 @@ TAPEDECK_HD_INLINE float erfc_f32(float x) {
   return x < 0.0f ? 2.0f - tail : tail;
 }
 
-// An odd polynomial near zero, and 1 - e^(a polynomial) elsewhere.
-TAPEDECK_HD_INLINE float erf_f32(float x) {
+// erf(x) is an odd polynomial near zero, and 1 - e^(a polynomial) elsewhere. The exponent is computed first.
+TAPEDECK_HD_INLINE float erf_exponent_f32(float x) {
+  const float magnitude = magnitude_f32(x), a = magnitude > 5.0f ? 5.0f : magnitude;
+  float r = -1.72853470e-5f;
+  r = std::fma(r, a, 3.83197126e-4f);
+  r = std::fma(r, a, -3.88396438e-3f);
+  r = std::fma(r, a, 2.42546219e-2f);
+  r = std::fma(r, a, -1.06777877e-1f);
+  r = std::fma(r, a, -6.34846687e-1f);
+  r = std::fma(r, a, -1.28717512e-1f);
+  return r * a - a;
+}
+TAPEDECK_HD_INLINE float erf_from_exponent_f32(float exponent, float x) {
   const float magnitude = magnitude_f32(x), a = magnitude > 5.0f ? 5.0f : magnitude;
   const float z = a * a;
   float p = -5.96761703e-4f;
@@ -285,16 +296,10 @@ TAPEDECK_HD_INLINE float erf_f32(float x) {
   p = std::fma(p, z, -3.76125336e-1f);
   p = std::fma(p, z, 1.28379166e-1f);
   const float near_zero = p * a + a;
-  float r = -1.72853470e-5f;
-  r = std::fma(r, a, 3.83197126e-4f);
-  r = std::fma(r, a, -3.88396438e-3f);
-  r = std::fma(r, a, 2.42546219e-2f);
-  r = std::fma(r, a, -1.06777877e-1f);
-  r = std::fma(r, a, -6.34846687e-1f);
-  r = std::fma(r, a, -1.28717512e-1f);
-  const float far_away = 1.0f - exp_f32(r * a - a);
+  const float far_away = 1.0f - exp_f32(exponent);
   return with_sign_of_f32(a < 0.927734375f ? near_zero : far_away, x);
 }
+TAPEDECK_HD_INLINE float erf_f32(float x) { return erf_from_exponent_f32(erf_exponent_f32(x), x); }
 
 // After Giles, "Approximating the erfinv function" (2010): a polynomial in w = -log(1 - x^2), or in sqrt(w) for large w.
 TAPEDECK_HD_INLINE float erfinv_f32(float x) {
@@ -527,9 +532,20 @@ TAPEDECK_FUNCTION(Cosh, cosh)
 TAPEDECK_FUNCTION(Asinh, asinh)
 TAPEDECK_FUNCTION(Acosh, acosh)
 TAPEDECK_FUNCTION(Atanh, atanh)
-TAPEDECK_FUNCTION(Erf, erf)
 TAPEDECK_FUNCTION(Erfc, erfc)
 #undef TAPEDECK_FUNCTION
+
+struct Erf {
+  template <class T>
+  TAPEDECK_HD_INLINE T operator()(T x) const {
+    if constexpr (std::is_same_v<T, float>)
+      return erf_f32(x);
+    else
+      return std::erf(x);
+  }
+  TAPEDECK_HD_INLINE float begin(float x) const { return erf_exponent_f32(x); }
+  TAPEDECK_HD_INLINE float finish(float exponent, float x) const { return erf_from_exponent_f32(exponent, x); }
+};
 
 #define TAPEDECK_USUAL_FUNCTION(Name, f, beyond, f64)                                  \
   struct Name {                                                                        \
@@ -659,8 +675,29 @@ struct NanToNum {
 
 // ---- functors of two and three operands ----
 
+// The remainder of an f32 division is exact in f32: a - b q is computed with one rounding, and its exact value is a float if q
+// is the quotient rounded to an integer. Below 2^22 the rounded quotient is at most one too far from zero, and the remainder
+// shows it by its sign. Other quotients, infinite divisors and NaN are rare.
+struct UsualQuotient {
+  TAPEDECK_HD_INLINE bool rare(float a, float b) const {
+    const bool near = magnitude_f32(a / b) < 4194304.0f, finite = magnitude_f32(b) < std::numeric_limits<float>::infinity();
+    return !(near & finite);
+  }
+};
+TAPEDECK_HD_INLINE float usual_fmod_f32(float a, float b) {
+  const float r = std::fma(-std::trunc(a / b), b, a);
+  const float back = r + with_sign_of_f32(b, a);
+  const bool nonzero = r != 0.0f, negative = r < 0.0f, below = a < 0.0f;
+  return with_sign_of_f32((nonzero & (negative != below)) ? back : r, a);
+}
+
 // The remainder with the sign of b, as in Python. An integer divided by zero gives 0, and the kernel reports the fault.
-struct Remainder {
+struct Remainder : UsualQuotient {
+  TAPEDECK_HD_INLINE float usual(float a, float b) const {
+    const float r = std::fma(-std::floor(a / b), b, a);
+    const bool nonzero = r != 0.0f, negative = r < 0.0f, below = b < 0.0f;
+    return with_sign_of_f32((nonzero & (negative != below)) ? r + b : r, b);
+  }
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
@@ -673,6 +710,9 @@ struct Remainder {
         return static_cast<T>(a % b);
       }
     } else {
+      if constexpr (std::is_same_v<T, float>) {
+        if (!rare(a, b)) return usual(a, b);
+      }
       const T r = std::fmod(a, b);
       if (r == T(0)) return std::copysign(T(0), b);
       return (r < T(0)) != (b < T(0)) ? r + b : r;
@@ -680,7 +720,8 @@ struct Remainder {
   }
 };
 // The remainder with the sign of a, as in C.
-struct Fmod {
+struct Fmod : UsualQuotient {
+  TAPEDECK_HD_INLINE float usual(float a, float b) const { return usual_fmod_f32(a, b); }
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
@@ -690,12 +731,16 @@ struct Fmod {
       }
       return static_cast<T>(a % b);
     } else {
+      if constexpr (std::is_same_v<T, float>) {
+        if (!rare(a, b)) return usual(a, b);
+      }
       return std::fmod(a, b);
     }
   }
 };
 // The floor of the exact quotient a / b, computed from the exact remainder.
-struct FloorDivide {
+struct FloorDivide : UsualQuotient {
+  TAPEDECK_HD_INLINE float usual(float a, float b) const { return from_remainder(a, b, usual_fmod_f32(a, b)); }
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
@@ -705,14 +750,21 @@ struct FloorDivide {
       }
       return q;
     } else {
-      if (b == T(0)) return a / b;
-      const T r = std::fmod(a, b);
-      T q = (a - r) / b;
-      if (r != T(0) && (r < T(0)) != (b < T(0))) q -= T(1);
-      if (q == T(0)) return std::copysign(T(0), a / b);
-      const T floored = std::floor(q);
-      return q - floored > T(0.5) ? floored + T(1) : floored;
+      if constexpr (std::is_same_v<T, float>) {
+        if (!rare(a, b)) return usual(a, b);
+      }
+      return b == T(0) ? a / b : from_remainder(a, b, std::fmod(a, b));
     }
+  }
+
+ private:
+  template <class T>
+  TAPEDECK_HD_INLINE static T from_remainder(T a, T b, T r) {
+    const T whole = (a - r) / b;
+    const bool nonzero = r != T(0), negative = r < T(0), below = b < T(0);
+    const T q = (nonzero & (negative != below)) ? whole - T(1) : whole;
+    const T floored = std::floor(q), rounded = q - floored > T(0.5) ? floored + T(1) : floored;
+    return q == T(0) ? std::copysign(T(0), a / b) : rounded;
   }
 };
 struct Atan2 {
@@ -732,7 +784,19 @@ struct LogAddExp {
   template <class T>
   TAPEDECK_HD_INLINE T operator()(T a, T b) const {
     const T gap = std::fabs(a - b);  // NaN for equal infinities
-    const T y = Maximum{}(a, b) + Log1p{}(exp_of(-gap));
+    return sum(exp_of(-gap), a, b);
+  }
+  TAPEDECK_HD_INLINE float begin(float a, float b) const { return exp_of_minus_size_f32(a - b); }
+  TAPEDECK_HD_INLINE float finish(float e, float a, float b) const { return sum(e, a, b); }
+
+ private:
+  template <class T>
+  TAPEDECK_HD_INLINE static T sum(T e, T a, T b) {
+    T y = Maximum{}(a, b);
+    if constexpr (std::is_same_v<T, float>)
+      y = y + log1p_unit_f32(e);
+    else
+      y = y + std::log1p(e);
     return a == b ? a + T(0.69314718055994530942) : y;
   }
 };

@@ -197,8 +197,7 @@ std::string complete_text(std::span<const FusedSource> sources) {
   std::string text = fmt::format("{}\n{}\n{}", k_prelude, k_scalar, k_half);
   if (headers & (kFunctions | kActivations)) text += k_functions;
   if (headers & kActivations) text += k_activations;
-  // The losses have a softplus of their own, whose bits differ from that of the activations.
-  if (headers & kLosses) text += fmt::format("#define softplus_of loss_softplus_of\n{}#undef softplus_of\n", k_losses);
+  if (headers & kLosses) text += k_losses;
   text += k_lanes;
   for (const FusedSource& source : sources) text += "\n" + source.body;
   return text;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/tile_loops.h>
 #include <tapedeck/kernels/kernel.h>
 #include <tapedeck/kernels/parallel.h>
 
@@ -71,35 +72,10 @@ void bind_loop(const KernelCall& call, RowBody body, const F& f) {
 
 namespace detail {
 
-// The functor computes most operands of type T without a branch (scalar_functions.h).
-template <class F, class T>
-concept HasUsual = std::is_same_v<T, float> && requires(const F& f, T x) {
-  f.rare(x);
-  f.usual(x);
-};
-
-// A loop over a functor with rare operands: tile by tile, each as a whole by usual(). The rare operands of a tile are computed
-// once more. `out` may be `in`.
-template <class F>
-void usual_run(F f, std::int64_t n, float* out, const float* in) {
-  constexpr std::int64_t kTile = 256;
-  for (std::int64_t i = 0; i < n; i += kTile, out += kTile, in += kTile) {
-    const std::int64_t count = std::min(kTile, n - i);
-    bool any = false;
-    for (std::int64_t k = 0; k < count; ++k) any |= f.rare(in[k]);
-    float kept[kTile];
-    if (any) std::copy(in, in + count, kept);
-    TAPEDECK_INDEPENDENT
-    for (std::int64_t k = 0; k < count; ++k) out[k] = f.usual(in[k]);
-    for (std::int64_t k = 0; any && k < count; ++k)
-      if (f.rare(kept[k])) out[k] = f(kept[k]);
-  }
-}
-
 template <class Out, class... In, class F>
 void dense_run(F f, std::int64_t begin, std::int64_t end, Out* out, const In*... in) {
-  if constexpr (sizeof...(In) == 1 && (HasUsual<F, In> && ...)) {
-    usual_run(f, end - begin, out + begin, in + begin...);
+  if constexpr (RunsByTiles<F, In...>) {
+    run_tiles(f, end - begin, out + begin, (in + begin)...);
   } else {
     TAPEDECK_INDEPENDENT
     for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
@@ -131,11 +107,18 @@ void run_row(F f, Out* out, std::int64_t n, const Operands... in) {
 template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
 void row_of(F f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
   if (n == 0) return;
-  Out* out = reinterpret_cast<Out*>(ptr[0]);
-  if constexpr (kRepeated == 0 && sizeof...(In) == 1 && (HasUsual<F, In> && ...))
-    dense_run(f, 0, n, out, reinterpret_cast<const In*>(ptr[I + 1])...);
+  run_row(f, reinterpret_cast<Out*>(ptr[0]), n, RowOperand<In, (kRepeated >> I & 1) != 0>(ptr[I + 1])...);
+}
+
+// Bit k of `repeated` says that input k is a single element.
+template <class... In, class F, std::size_t... I>
+void tiled_row(const F& f, unsigned repeated, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
+  if (n == 0) return;
+  float* out = reinterpret_cast<float*>(ptr[0]);
+  if (repeated == 0)
+    run_tiles(f, n, out, reinterpret_cast<const In*>(ptr[I + 1])...);
   else
-    run_row(f, out, n, RowOperand<In, (kRepeated >> I & 1) != 0>(ptr[I + 1])...);
+    run_tiles(f, n, out, TileOperand<In>(reinterpret_cast<const In*>(ptr[I + 1]), (repeated >> I & 1) != 0, n)...);
 }
 
 template <class Out, class... In, class F, std::size_t... I>
@@ -163,10 +146,12 @@ void row(const void* context, char* const* ptr, const std::int64_t* strides, std
     else if (strides[k + 1] != widths[k] && n != 1)
       simple = false;
   }
-  if (simple)
-    patterned_row<F, Out, In...>(f, repeated, ptr, n, std::make_integer_sequence<unsigned, 1u << sizeof...(In)>{});
-  else
+  if (!simple)
     strided_row<Out, In...>(f, ptr, strides, n, std::index_sequence_for<In...>{});
+  else if constexpr (RunsByTiles<F, In...>)
+    tiled_row<In...>(f, repeated, ptr, n, std::index_sequence_for<In...>{});
+  else
+    patterned_row<F, Out, In...>(f, repeated, ptr, n, std::make_integer_sequence<unsigned, 1u << sizeof...(In)>{});
 }
 
 template <class Out, class... In, class F, std::size_t... I>
@@ -200,6 +185,13 @@ void map(const KernelCall& call, const F& f, double ns_per_item = 0.5) {
     detail::dense_call<Out, In...>(call, f, call.outputs[0].numel(), grain, std::index_sequence_for<In...>{});
   else
     walk_call(call, detail::row<F, Out, In...>, &f, grain);
+}
+
+// The same for a loop that the caller wrote, for rows of any strides. It gets a pointer to `f`.
+template <class F>
+void map_rows(const KernelCall& call, RowBody body, const F& f, double ns_per_item) {
+  if (call.n_outputs == kBindLoop) return bind_loop(call, body, f);
+  walk_call(call, body, &f, grain_for(ns_per_item));
 }
 
 }  // namespace tapedeck::kernels::cpu

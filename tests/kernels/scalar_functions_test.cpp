@@ -1,4 +1,5 @@
 // Tests the f32 functions against long double, over all magnitudes and densely where they bend, and our own f64 functions.
+#include <tapedeck/kernels/loss_scalar.h>
 #include <tapedeck/kernels/scalar_activations.h>
 
 #include <gtest/gtest.h>
@@ -213,6 +214,82 @@ TEST(ScalarFunctions, DivisionsAgreeWithPython) {
   EXPECT_EQ(Remainder{}(lowest, -1), 0);
   EXPECT_EQ(Fmod{}(lowest, -1), 0);
   EXPECT_EQ(Remainder{}(std::uint8_t{200}, std::uint8_t{7}), 4);
+}
+
+bool same_float(float a, float b) { return std::isnan(a) ? std::isnan(b) : float_bits(a) == float_bits(b); }
+
+// The oracle is fmod of the C library, which is exact. The quotients have all sizes and signs, and many are next to an integer.
+TEST(ScalarFunctions, RemaindersOfFloatsAreExact) {
+  std::uint64_t state = 88172645463325252u;
+  const auto next = [&state] {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state;
+  };
+  const auto check = [](float a, float b) {
+    const float exact = std::fmod(a, b);
+    ASSERT_TRUE(same_float(Fmod{}(a, b), exact)) << a << ", " << b;
+    const float signed_zero = std::copysign(0.0f, b);
+    const float python = exact == 0 ? signed_zero : (exact < 0) != (b < 0) ? exact + b : exact;
+    ASSERT_TRUE(same_float(Remainder{}(a, b), python)) << a << ", " << b;
+    if (!Remainder{}.rare(a, b)) {
+      ASSERT_TRUE(same_float(Remainder{}.usual(a, b), python)) << a << ", " << b;
+      ASSERT_TRUE(same_float(Fmod{}.usual(a, b), exact)) << a << ", " << b;
+      const double floor = std::floor(static_cast<double>(a) / static_cast<double>(b));
+      ASSERT_EQ(FloorDivide{}(a, b), static_cast<float>(floor)) << a << ", " << b;
+    }
+  };
+  for (const float a : {0.0f, -0.0f, 1.0f, -1.0f, 7.5f, 1e-45f, -1e-45f, 3e38f, kInf, -kInf, kNan})
+    for (const float b : {0.0f, -0.0f, 1.0f, -1.0f, 2.5f, 1e-45f, -1e-45f, 3e38f, kInf, -kInf, kNan}) check(a, b);
+  for (int i = 0; i < kStepsOfRange; ++i) {
+    const float b = bits_float(static_cast<std::uint32_t>(next() >> 32)), k = static_cast<float>(next() % 5000000);
+    const float near = b * k, any = b * std::exp2(static_cast<float>(next() % 3000) * 0.01f - 4);
+    for (const float a : {near, std::nextafter(near, kInf), std::nextafter(near, -kInf), any, -any}) check(a, b);
+  }
+}
+
+// A functor in two stages gives the bits of one call.
+template <class F>
+void expect_stages(const F& f) {
+  for (std::uint64_t bits = 0; bits <= 0x7F800001u; bits += 10 * kStepOfBits)
+    for (const std::uint32_t sign : {0u, 0x80000000u}) {
+      const float x = bits_float(static_cast<std::uint32_t>(bits) | sign);
+      ASSERT_TRUE(same_float(f.finish(f.begin(x), x), f(x))) << x;
+    }
+}
+template <class F>
+void expect_stages_of_two(const F& f) {
+  for (std::uint64_t bits = 0; bits <= 0x7F800001u; bits += 10 * kStepOfBits)
+    for (const float y : {0.25f, 1.0f, -3.0f, 1e-30f, kInf}) {
+      const float x = bits_float(static_cast<std::uint32_t>(bits));
+      ASSERT_TRUE(same_float(f.finish(f.begin(x, y), x, y), f(x, y))) << x << ", " << y;
+      ASSERT_TRUE(same_float(f.finish(f.begin(-x, y), -x, y), f(-x, y))) << -x << ", " << y;
+    }
+}
+TEST(ScalarFunctions, StagesGiveTheBitsOfOneCall) {
+  expect_stages(Tanh{});
+  expect_stages(Sigmoid{});
+  expect_stages(Erf{});
+  expect_stages(Silu{});
+  expect_stages(GeluTanh{});
+  expect_stages(LogSigmoid{});
+  expect_stages(Softplus<float>{1.5f, 1 / 1.5f, 20});
+  expect_stages_of_two(SiluGrad{});
+  expect_stages_of_two(GeluTanhGrad{});
+  expect_stages_of_two(LogAddExp{});
+  expect_stages_of_two(BinaryCrossEntropy{});
+  expect_stages_of_two(BinaryCrossEntropyWithLogits{});
+  expect_stages_of_two(Pow{});
+}
+
+TEST(ScalarFunctions, LogAddExpWithinUlps) {
+  double most = 0;
+  for (int i = -400; i <= 400; ++i)
+    for (int j = 0; j < 400; ++j) {
+      const float a = static_cast<float>(i) * 0.0637f, b = a + static_cast<float>(j - 200) * 0.0931f;
+      const long double exact = std::max(a, b) + std::log1p(std::exp(-std::fabs(static_cast<long double>(a) - b)));
+      if (std::fabs(exact) > 0.5) most = std::max(most, ulps(LogAddExp{}(a, b), exact));
+    }
+  EXPECT_LE(most, 3);
 }
 
 TEST(ScalarFunctions, ShiftsOfAnyCount) {

@@ -35,16 +35,41 @@ struct CheckedDiv {
   }
 };
 
+// Powers of integers, with a report of the base 0 under a negative exponent.
 struct CheckedPow {
   KernelFault* fault;
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (a == T(0) && b < T(0)) fault->report("integer zero to a negative power", static_cast<std::int64_t>(b));
-    }
+    if (a == T(0) && b < T(0)) fault->report("integer zero to a negative power", static_cast<std::int64_t>(b));
     return Pow{}(a, b);
   }
 };
+
+// Powers of floats with one exponent, by the bodies of Pow.
+template <int kHalves>
+struct FixedPow {
+  template <class T>
+  T operator()(T a) const {
+    if constexpr (kHalves == 4) return Pow::squared(a);
+    if constexpr (kHalves == 6) return Pow::cubed(a);
+    if constexpr (kHalves == 1) return Pow::root(a);
+    if constexpr (kHalves == -1) return T(1) / Pow::root(a);
+    if constexpr (kHalves == -2) return T(1) / a;
+  }
+};
+
+// A row of powers of floats. A row with one exponent, as in pow(x, 2), takes the loop of that exponent if it has one.
+template <class T>
+void pow_row(const void* f, char* const* ptr, const std::int64_t* strides, std::int64_t n) {
+  const T b = n > 0 && strides[2] == 0 ? *reinterpret_cast<const T*>(ptr[2]) : T(0);
+  const auto by = [&]<int kHalves>(FixedPow<kHalves> power) { detail::row<FixedPow<kHalves>, T, T>(&power, ptr, strides, n); };
+  if (b == T(2)) return by(FixedPow<4>{});
+  if (b == T(3)) return by(FixedPow<6>{});
+  if (b == T(0.5)) return by(FixedPow<1>{});
+  if (b == T(-0.5)) return by(FixedPow<-1>{});
+  if (b == T(-1)) return by(FixedPow<-2>{});
+  detail::row<Pow, T, T, T>(f, ptr, strides, n);
+}
 
 }  // namespace
 
@@ -67,7 +92,10 @@ void div(const KernelCall& call) {
 void pow(const KernelCall& call) {
   for_numbers(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    map<T, T, T>(call, CheckedPow{call.fault}, 10.0);
+    if constexpr (std::is_integral_v<T>)
+      map<T, T, T>(call, CheckedPow{call.fault}, 10.0);
+    else
+      map_rows(call, pow_row<T>, Pow{}, sizeof(T) == 4 ? 2.0 : 10.0);
   });
 }
 

@@ -15,6 +15,11 @@ namespace tapedeck::kernels::cpu {
 void tan(const KernelCall& call);
 void lgamma(const KernelCall& call);
 void digamma(const KernelCall& call);
+void remainder(const KernelCall& call);
+void fmod(const KernelCall& call);
+void floor_divide(const KernelCall& call);
+void logaddexp(const KernelCall& call);
+void erf(const KernelCall& call);
 }  // namespace tapedeck::kernels::cpu
 
 namespace tapedeck::testing {
@@ -102,7 +107,7 @@ TEST(Elementwise, DivisionAndPower) {
   check_binary<std::int32_t, std::int32_t>(
       cpu::div, [](int a, int b) { return a / b; }, DType::i32, 1, 100);
   check_binary<float, float>(
-      cpu::pow, [](float a, float b) { return std::pow(a, b); }, DType::f32, 0.1, 4);
+      cpu::pow, [](float a, float b) { return k::Pow{}(a, b); }, DType::f32, 0.1, 4);
   check_binary<std::int64_t, std::int64_t>(
       cpu::pow,
       [](std::int64_t a, std::int64_t b) {
@@ -274,11 +279,51 @@ TEST(Elementwise, FunctionsWithRareOperands) {
   check_rare_operands(cpu::digamma, k::Digamma{}, below);
 }
 
+// Functors of two operands that run tile by tile: rows of more than a tile, dense, broadcast along rows and along columns, and
+// gapped. The operands hold some that are rare. In place, the result replaces the first operand.
+template <class F>
+void check_tiles_of_two(Kernel kernel, const F& f, const std::vector<double>& rare) {
+  Random random(kElementwiseSeed);
+  const Sizes sizes = {3, 700};
+  const auto with_rare = [&](const Array& a) {
+    for (std::int64_t i = a.numel() / 7; i < a.numel(); i += 5 + i / 9) a.set(i, rare[random() % rare.size()]);
+    return a;
+  };
+  const Array a = with_rare(random_array(random, DType::f32, sizes, -5, 5));
+  std::vector<Array> others = {with_rare(random_array(random, DType::f32, sizes, -5, 5)),
+                               broadcast(random_array(random, DType::f32, {700}, -5, 5), sizes),
+                               broadcast(with_rare(random_array(random, DType::f32, {3, 1}, -5, 5)), sizes)};
+  for (const double x : rare) others.push_back(broadcast(array_of(DType::f32, {}, {x}), sizes));
+  others.push_back(scrambled(random, others[0]));
+  for (const Array& b : others) {
+    const Array y = make_array(DType::f32, sizes), in_place = dense_copy(a);
+    run(kernel, {a, b}, {y});
+    run(kernel, {in_place, b}, {in_place});
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
+      const float expected = f(a.at<float>(i), b.at<float>(i)), got = y.at<float>(i);
+      ASSERT_TRUE(std::isnan(expected) ? std::isnan(got) : std::memcmp(&got, &expected, sizeof got) == 0)
+          << a.get(i) << ", " << b.get(i) << ": " << got << " for " << expected;
+      const float again = in_place.at<float>(i);
+      ASSERT_TRUE(std::isnan(got) ? std::isnan(again) : std::memcmp(&got, &again, sizeof got) == 0);
+    }
+  }
+}
+
+TEST(Elementwise, FunctionsOfTwoThatRunByTiles) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> edges = {0, -0.0, 1, -1, inf, -inf, nan, 1e-40, 3e38, -2e-9};
+  check_tiles_of_two(cpu::remainder, k::Remainder{}, edges);
+  check_tiles_of_two(cpu::fmod, k::Fmod{}, edges);
+  check_tiles_of_two(cpu::floor_divide, k::FloorDivide{}, edges);
+  check_tiles_of_two(cpu::logaddexp, k::LogAddExp{}, edges);
+  check_tiles_of_two(cpu::pow, k::Pow{}, {2, 3, 0.5, -0.5, -1, 0, 1, inf, -inf, nan, -0.0, 7});
+}
+
 TEST(Elementwise, ThreadsAndLayoutsGiveTheSameBits) {
   Random random(kElementwiseSeed);
   const Sizes sizes = {70, 30, 101};
   const Array x = random_array(random, DType::f32, sizes, -8, 8);
-  for (const Kernel kernel : {cpu::exp, cpu::tanh, cpu::sigmoid, cpu::square, cpu::log}) {
+  for (const Kernel kernel : {cpu::exp, cpu::tanh, cpu::sigmoid, cpu::square, cpu::log, cpu::erf}) {
     const Array one = make_array(DType::f32, sizes), two = make_array(DType::f32, sizes), other = make_array(DType::f32, sizes);
     with_threads(1, [&] { run(kernel, {x}, {one}); });
     with_threads(2, [&] { run(kernel, {x}, {two}); });
