@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tapedeck {
 
@@ -31,6 +32,7 @@ constexpr std::size_t kPlacesAll = 128;  // nodes; of larger graphs, the look fo
 constexpr std::size_t kMostInVain = 16, kMostInVainOfMany = 4;
 constexpr std::int64_t kSteps = 16;     // of live bytes, at which the layouts of the cheapest candidates are searched
 constexpr std::int64_t kAnyBudget = 0;  // for questions that have the same answer for every budget
+constexpr double kAnyCost = std::numeric_limits<double>::infinity();
 
 template <class Key>
 bool is_lower_by(Key key, Candidate& a, Candidate& b, CandidateLayouts* layouts) {
@@ -131,8 +133,9 @@ void search_cheapest_at_floor(std::int64_t floor, Planning* p) {
 // was found. The planner does not take such a plan, so that the floor is one number, whether a budget is given or not.
 bool undercuts(std::int64_t floor, Candidate& c, CandidateLayouts* layouts) { return layouts->peak(c) < floor; }
 
-Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, const Allowed& allowed, Planning* p) {
-  const auto may_fit = [&](const Candidate& c) { return allowed(c) && c.live_peak <= budget; };
+// Looks at candidates that cost at most `most_cost`.
+Candidate* cheapest_that_fits(std::int64_t budget, std::int64_t floor, double most_cost, const Allowed& allowed, Planning* p) {
+  const auto may_fit = [&](const Candidate& c) { return allowed(c) && c.live_peak <= budget && c.cost <= most_cost; };
   Candidate* best = nullptr;
   for (Candidate* c : sorted_by(cost_of, may_fit, &p->candidates)) {
     if (best && c->cost > best->cost) break;
@@ -162,28 +165,34 @@ std::vector<Candidate*> cheapest_at_steps(const Limits& limits, const std::vecto
   return rungs;
 }
 
+// What a budget takes, and whether it gets searched offsets. Null: no candidate fits.
+struct Taken {
+  const Candidate* candidate = nullptr;
+  bool searched = false;
+};
+
 // First offsets may lie far above the bytes that are alive, and leave a budget to a candidate that is much dearer. So the
 // layouts of cheaper candidates are searched until one fits: in small graphs of all that no other beats, in larger graphs of
 // those at even steps of live bytes. These candidates are the same for all budgets. So a larger budget never costs more, and no
-// plan of a larger budget that fits a smaller one is cheaper than the plan of the smaller one.
-const Candidate* cheapest_after_search(std::int64_t budget, const Limits& limits, const Allowed& allowed, const Candidate* best,
-                                       Planning* p) {
+// plan of a larger budget that fits a smaller one is cheaper than the plan of the smaller one. The walk goes from cheap to
+// dear, so that nothing is placed that is dearer than what is taken.
+Taken cheapest_after_search(std::int64_t budget, const Limits& limits, const Allowed& allowed, Planning* p) {
   std::vector<Candidate*> ladder = unbeaten(allowed, p);
   if (!closes_candidates(*p)) ladder = cheapest_at_steps(limits, ladder);
   for (const Candidate* c : ladder) {
-    if (best && c->cost >= best->cost) break;
     if (c->live_peak > budget) continue;
+    if (const Candidate* fits = cheapest_that_fits(budget, limits.floor, c->cost, allowed, p)) return {fits, false};
     const std::int64_t peak = p->layouts.placed_peak(*c);
-    if (peak <= budget && peak >= limits.floor) return c;
+    if (peak <= budget && peak >= limits.floor) return {c, true};
   }
-  return best;
+  return {cheapest_that_fits(budget, limits.floor, kAnyCost, allowed, p), false};
 }
 
-Candidate* find_cheapest(std::int64_t budget, std::int64_t floor, const Allowed& allowed, Planning* p) {
+const Candidate* find_cheapest(std::int64_t budget, std::int64_t floor, const Allowed& allowed, Planning* p) {
   if (places_few_candidates(*p))
     if (const std::vector<Candidate*> ladder = ladder_to_floor(floor, allowed, p); !ladder.empty())
       return cheapest_on_ladder(ladder, budget, floor, allowed, p);
-  return cheapest_that_fits(budget, floor, allowed, p);
+  return cheapest_that_fits(budget, floor, kAnyCost, allowed, p);
 }
 
 // The user's wishes if there are any to honour, else keep all.
@@ -303,11 +312,13 @@ std::int64_t budget_in_bytes(const PlanOptions& options, const Limits& limits) {
 // know. A strategy that looks at one budget need not heed others.
 Choice choose(const Limits& limits, std::int64_t budget, Strategy strategy, Planning* p) {
   const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, strategy, budget, *p); };
-  const Candidate* fits = budget < 0 ? nullptr : find_cheapest(budget, limits.floor, allowed, p);
-  const Candidate* best = fits;
-  if (budget >= limits.floor && searches_cheaper(strategy, *p)) best = cheapest_after_search(budget, limits, allowed, fits, p);
-  if (!best) best = &lowest_of(strategy, limits.floor, budget, p);
-  return {best, best != fits || best->only_for >= 0, budget, strategy, limits};
+  Taken taken;
+  if (budget >= limits.floor && searches_cheaper(strategy, *p))
+    taken = cheapest_after_search(budget, limits, allowed, p);
+  else if (budget >= 0)
+    taken.candidate = find_cheapest(budget, limits.floor, allowed, p);
+  if (!taken.candidate) taken = {&lowest_of(strategy, limits.floor, budget, p), true};
+  return {taken.candidate, taken.searched || taken.candidate->only_for >= 0, budget, strategy, limits};
 }
 
 void note_choice(const Choice& choice, Plan* plan) {
