@@ -7,6 +7,8 @@
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/attention.h>
 #include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/kernels/cpu/products/attention_half.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 
@@ -90,6 +92,11 @@ Cost cost_attention_grad(std::span<const Type> in, std::span<const Type> out, co
   Cost cost = cost_like_copy(in, out, nullptr);
   cost.flops = 5 * products(in, attrs);
   return cost;
+}
+
+std::int64_t workspace_attention_grad(std::span<const Type> in, std::span<const Type>, const void*) {
+  if (!kernels::is_half(in[0].dtype)) return 0;
+  return kernels::cpu::attention_grad_half_workspace(in[0].shape.sizes, in[2].shape.sizes);
 }
 
 // A mask [t,s]: whether query i sees key j.

@@ -13,7 +13,7 @@ OP(scaled_dot_product_attention,
        .doc = "softmax(scale q k^T + mask) v; "
               "q [b,h,t,d], k [b,h,s,d], v [b,h,s,e][, mask: bool (true: visible) or float, broadcast to [b,h,t,s]] "
               "-> y [b,h,t,e], logsumexp of the scores [b,h,t], at least f32; a query that sees no key gives 0 and -inf",
-       .traits = kLowPrecision,
+       .traits = kLowPrecision | kNativeHalf,
        .min_inputs = 3,
        .max_inputs = 4,
        .min_outputs = 2,
@@ -34,7 +34,7 @@ OP(scaled_dot_product_attention,
 OP(scaled_dot_product_attention_grad,
    {
        .doc = "gradient of scaled_dot_product_attention: q, k, v, y, logsumexp, dy, dlogsumexp[, mask] -> dq, dk, dv",
-       .traits = kLowPrecision,
+       .traits = kLowPrecision | kNativeHalf,
        .min_inputs = 7,
        .max_inputs = 8,
        .min_outputs = 3,
@@ -43,12 +43,12 @@ OP(scaled_dot_product_attention_grad,
        .infer = infer_attention_grad,
        .vjp = vjp_attention_grad,
        .cost = cost_attention_grad,
+       .workspace = workspace_attention_grad,
        .examples =
            {"scaled_dot_product_attention_grad(f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], f32[2,2,5,3], f32[2,2,5] in (3,5), "
             "f32[2,2,5,3], f32[2,2,5]) {scale=0.5}",
             "scaled_dot_product_attention_grad(f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,2], f32[1,2,6,2], f32[1,2,6] in (3,5), "
-            "f32[1,2,6,2], f32[1,2,6], "
-            "bool[1,6]) {scale=0.7, causal=true}",
+            "f32[1,2,6,2], f32[1,2,6], bool[1,6]) {scale=0.7, causal=true}",
             "scaled_dot_product_attention_grad(f32[2,2,4,3], f32[2,2,3,3], f32[2,2,3,2], f32[2,2,4,2], f32[2,2,4] in (3,5), "
             "f32[2,2,4,2], f32[2,2,4], f32[2,1,1,3]) {scale=0.5, causal=true}"},
    })

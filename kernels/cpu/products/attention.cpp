@@ -4,11 +4,11 @@
 // Forward keeps for every query the largest score so far, and the sum of exponentials relative to it. A larger score rescales
 // the query's result. Backward computes each block of probabilities again from the saved logsumexp. Blocks are added in a fixed
 // order: those of a query over ascending keys, those of a key over ascending queries, however the threads share the work.
-#include <tapedeck/kernels/attrs/attention.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/onednn.h>
-#include <tapedeck/kernels/cpu/row_sums.h>
+#include <tapedeck/kernels/cpu/products/attention_call.h>
+#include <tapedeck/kernels/cpu/products/attention_half.h>
 #include <tapedeck/kernels/parallel.h>
 
 #include <dnnl.h>
@@ -23,10 +23,6 @@ namespace {
 
 constexpr std::int64_t kRows = 64, kCols = 128;
 constexpr std::int64_t kTinyProduct = 20 * 20 * 20;
-constexpr std::int64_t kManyPairs = 8;  // with this many (batch, head) pairs or more, backward makes each pair one task
-
-template <class T>
-constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
 // A row-major matrix. `turned` means that at(i, j) reads its transpose.
 template <class T>
@@ -68,124 +64,26 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T
   multiply_loop(m, n, k, alpha, a, b, c, c_stride, add);
 }
 
-// The sizes and the mask of one call, and the place of each (batch, head) pair's matrices.
-struct Problem {
-  std::int64_t pairs, heads, t, s, d, dv;
-  double scale;
-  bool causal;
-  const View* mask;  // null if the call has no mask
-  std::int64_t mask_strides[4] = {};
-
-  Problem(const KernelCall& call, int mask_operand)
-      : pairs(call.inputs[0].sizes[0] * call.inputs[0].sizes[1]),
-        heads(call.inputs[0].sizes[1]),
-        t(call.inputs[0].sizes[2]),
-        s(call.inputs[1].sizes[2]),
-        d(call.inputs[0].sizes[3]),
-        dv(call.inputs[2].sizes[3]),
-        scale(call.attributes<AttentionAttrs>().scale),
-        causal(call.attributes<AttentionAttrs>().causal),
-        mask(call.n_inputs > mask_operand ? &call.inputs[mask_operand] : nullptr) {
-    for (int i = 0; mask && i < mask->rank; ++i) {
-      const int from = mask->rank - 1 - i;
-      mask_strides[3 - i] = mask->sizes[from] == 1 ? 0 : mask->strides[from];
-    }
-  }
-  std::int64_t row_blocks() const { return (t + kRows - 1) / kRows; }
-  std::int64_t col_blocks() const { return (s + kCols - 1) / kCols; }
-  // True if some query among the rows up to `last_row` sees a key at `col` or later.
-  bool visible(std::int64_t last_row, std::int64_t col) const { return !causal || col <= last_row; }
-  double ns_per_block() const {
-    return static_cast<double>(std::min(t, kRows) * std::min(s, kCols)) * (0.02 * static_cast<double>(d + dv) + 0.5);
-  }
-};
-
-// One block of scores: the queries [row, row + m) and the keys [col, col + n) of one pair.
-struct Window {
-  std::int64_t pair, row, m, col, n;
-};
-
-Window window(const Problem& p, std::int64_t pair, std::int64_t row_block, std::int64_t col_block) {
-  const std::int64_t row = row_block * kRows, col = col_block * kCols;
-  return {pair, row, std::min(kRows, p.t - row), col, std::min(kCols, p.s - col)};
-}
-
-template <class T>
-void mask_scores(const Problem& p, const Window& w, T* scores) {
-  if (p.mask) {
-    const std::int64_t* strides = p.mask_strides;
-    const std::int64_t base =
-        w.pair / p.heads * strides[0] + w.pair % p.heads * strides[1] + w.row * strides[2] + w.col * strides[3];
-    for (std::int64_t i = 0; i < w.m; ++i)
-      for (std::int64_t j = 0; j < w.n; ++j) {
-        const std::int64_t at = base + i * strides[2] + j * strides[3];
-        T& score = scores[i * kCols + j];
-        if (p.mask->dtype == DType::boolean)
-          score = p.mask->as<std::uint8_t>()[at] ? score : -kInfinity<T>;
-        else
-          score += p.mask->as<T>()[at];
-      }
-  }
-  if (p.causal)
-    for (std::int64_t i = 0; i < w.m; ++i)
-      for (std::int64_t j = std::max<std::int64_t>(0, w.row + i + 1 - w.col); j < w.n; ++j)
-        scores[i * kCols + j] = -kInfinity<T>;
-}
-
 // scores = scale q k^T, with the mask applied.
 template <class T>
-void score_block(const Problem& p, const Window& w, const T* q, const T* k, T* scores) {
+void score_block(const AttentionCall& p, const ScoreBlock& w, const T* q, const T* k, T* scores) {
   const Operand<T> queries{q + (w.pair * p.t + w.row) * p.d, p.d}, keys{k + (w.pair * p.s + w.col) * p.d, p.d, true};
   multiply(w.m, w.n, p.d, static_cast<T>(p.scale), queries, keys, scores, kCols, false);
   mask_scores(p, w, scores);
 }
 
 template <class T>
-void exp_row(T* row, std::int64_t n, T shift) {
-  TAPEDECK_INDEPENDENT
-  for (std::int64_t j = 0; j < n; ++j) row[j] = exp_of(row[j] - shift);
-}
-
-// Adds one row of scores to a query. The scores become exponentials relative to the largest score so far, and the query's
-// result so far is rescaled to it.
-template <class T>
-void absorb_row(T* scores, std::int64_t n, T* y, std::int64_t dv, T* top, T* total) {
-  const T before = *top, now = Maximum{}(before, row_max(scores, n, 1));
-  *top = now;
-  if (now == -kInfinity<T>) {  // the query has seen no key yet
-    std::fill_n(scores, n, T(0));
-    return;
-  }
-  const T keep = before == -kInfinity<T> ? T(0) : exp_of(before - now);
-  exp_row(scores, n, now);
-  *total = *total * keep + row_sum<T>(n, [&](std::int64_t j) { return scores[j]; });
-  for (std::int64_t c = 0; c < dv; ++c) y[c] *= keep;
-}
-
-template <class T>
-void finish_row(T* y, std::int64_t dv, T top, T total, T* logsumexp) {
-  if (top == -kInfinity<T>) {
-    std::fill_n(y, dv, T(0));
-    *logsumexp = top;
-    return;
-  }
-  const T scale = T(1) / total;
-  for (std::int64_t c = 0; c < dv; ++c) y[c] *= scale;
-  *logsumexp = top + log_of(total);
-}
-
-template <class T>
-void attend_rows(const Problem& p, std::int64_t pair, std::int64_t row_block, const T* q, const T* k, const T* v, T* y,
+void attend_rows(const AttentionCall& p, std::int64_t pair, std::int64_t row_block, const T* q, const T* k, const T* v, T* y,
                  T* logsumexp) {
   alignas(64) T scores[kRows * kCols];
   T top[kRows], total[kRows];
-  const Window rows = window(p, pair, row_block, 0);
+  const ScoreBlock rows = score_block_at(p, pair, row_block, 0);
   T* result = y + (pair * p.t + rows.row) * p.dv;
   std::fill_n(result, rows.m * p.dv, T(0));
   std::fill_n(top, kRows, -kInfinity<T>);
   std::fill_n(total, kRows, T(0));
   for (std::int64_t block = 0; block < p.col_blocks(); ++block) {
-    const Window w = window(p, pair, row_block, block);
+    const ScoreBlock w = score_block_at(p, pair, row_block, block);
     if (!p.visible(w.row + w.m - 1, w.col)) break;
     score_block(p, w, q, k, scores);
     for (std::int64_t i = 0; i < w.m; ++i) absorb_row(scores + i * kCols, w.n, result + i * p.dv, p.dv, top + i, total + i);
@@ -198,7 +96,7 @@ void attend_rows(const Problem& p, std::int64_t pair, std::int64_t row_block, co
 
 template <class T>
 void attention_of(const KernelCall& call) {
-  const Problem p(call, 3);
+  const AttentionCall p(call, 3, kRows, kCols);
   const T *q = call.inputs[0].as<T>(), *k = call.inputs[1].as<T>(), *v = call.inputs[2].as<T>();
   T *y = call.outputs[0].as<T>(), *logsumexp = call.outputs[1].as<T>();
   const std::int64_t blocks = p.row_blocks();
@@ -232,7 +130,7 @@ struct GradCall {
 
 // Computes one block of probabilities P, and the gradient of its scores dS = P (dy v^T - sum(dy y) + dlogsumexp).
 template <class T>
-void grad_block(const Problem& p, const GradCall<T>& g, const Window& w, T* probabilities, T* dscores) {
+void grad_block(const AttentionCall& p, const GradCall<T>& g, const ScoreBlock& w, T* probabilities, T* dscores) {
   const std::int64_t first = w.pair * p.t + w.row;
   score_block(p, w, g.q, g.k, probabilities);
   const Operand<T> dy{g.dy + first * p.dv, p.dv}, values{g.v + (w.pair * p.s + w.col) * p.dv, p.dv, true};
@@ -255,7 +153,7 @@ void grad_block(const Problem& p, const GradCall<T>& g, const Window& w, T* prob
 
 // Adds what one block of queries and keys contributes to dq (if for_queries), to dk and dv (if for_keys), or to all three.
 template <class T>
-void add_block(const Problem& p, const GradCall<T>& g, const Window& w, bool for_queries, bool for_keys) {
+void add_block(const AttentionCall& p, const GradCall<T>& g, const ScoreBlock& w, bool for_queries, bool for_keys) {
   alignas(64) T probabilities[kRows * kCols];
   alignas(64) T dscores[kRows * kCols];
   const std::int64_t row = w.pair * p.t + w.row, col = w.pair * p.s + w.col;
@@ -270,18 +168,18 @@ void add_block(const Problem& p, const GradCall<T>& g, const Window& w, bool for
 }
 
 template <class T>
-void add_blocks(const Problem& p, const GradCall<T>& g, std::int64_t pair, std::int64_t rows, std::int64_t end_rows,
+void add_blocks(const AttentionCall& p, const GradCall<T>& g, std::int64_t pair, std::int64_t rows, std::int64_t end_rows,
                 std::int64_t cols, std::int64_t end_cols, bool for_queries, bool for_keys) {
   for (std::int64_t col = cols; col < end_cols; ++col)
     for (std::int64_t row = rows; row < end_rows; ++row) {
-      const Window w = window(p, pair, row, col);
+      const ScoreBlock w = score_block_at(p, pair, row, col);
       if (p.visible(w.row + w.m - 1, w.col)) add_block(p, g, w, for_queries, for_keys);
     }
 }
 
 template <class T>
 void attention_grad_of(const KernelCall& call) {
-  const Problem p(call, 7);
+  const AttentionCall p(call, 7, kRows, kCols);
   const GradCall<T> g(call);
   std::fill_n(g.dq, call.outputs[0].numel(), T(0));
   std::fill_n(g.dk, call.outputs[1].numel(), T(0));
@@ -313,11 +211,15 @@ void attention_grad_of(const KernelCall& call) {
 }  // namespace
 
 void scaled_dot_product_attention(const KernelCall& call) {
-  for_floats(call, call.outputs[0].dtype, [&](auto t) { attention_of<decltype(t)>(call); });
+  const DType dtype = call.outputs[0].dtype;
+  if (is_half(dtype)) return attention_half(call, half_products(dtype));
+  for_floats(call, dtype, [&](auto t) { attention_of<decltype(t)>(call); });
 }
 
 void scaled_dot_product_attention_grad(const KernelCall& call) {
-  for_floats(call, call.outputs[0].dtype, [&](auto t) { attention_grad_of<decltype(t)>(call); });
+  const DType dtype = call.outputs[0].dtype;
+  if (is_half(dtype)) return attention_grad_half(call, half_products(dtype));
+  for_floats(call, dtype, [&](auto t) { attention_grad_of<decltype(t)>(call); });
 }
 
 }  // namespace tapedeck::kernels::cpu

@@ -1,14 +1,14 @@
 // A product of halves is cut into tiles by its shape. A tile keeps f32 sums on the stack. It runs over the inner dimension in
 // fixed steps; for each step it makes a block of either factor ready, as pairs (bf16_pairs.h) or as f32 numbers for dnnl_sgemm.
-// Then it rounds the sums into the result.
+// Then it rounds the sums into the result. A thread takes the tiles of a column one after the other.
 #include <tapedeck/kernels/cpu/products/half_products.h>
 
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/onednn.h>
 #include <tapedeck/kernels/cpu/products/bf16_pairs.h>
+#include <tapedeck/kernels/cpu/products/half_rows.h>
 #include <tapedeck/kernels/cpu/products/matrix.h>
 #include <tapedeck/kernels/cpu/transpose.h>
-#include <tapedeck/kernels/half.h>
 #include <tapedeck/kernels/parallel.h>
 
 #include <dnnl.h>
@@ -18,36 +18,17 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-using Half = std::uint16_t;  // the bits of an f16 or a bf16
-
 constexpr std::int64_t kHalfCols = 256, kHalfInner = 256, kHalfRows = 128;
 constexpr std::int64_t kTallRows = 256;  // of a tile of a product with many tiles
 constexpr std::int64_t kManyTiles = 16;
 
-// One tile of a product. Its sums lie in rows of kHalfCols.
+// One tile of a product. The rows of its sums lie `stride` elements apart. Products are added to them if `add`.
 struct HalfTile {
   std::int64_t row, col, m, n;
   float* sums;
+  std::int64_t stride = kHalfCols;
+  bool add = false;
 };
-
-void round_row(F16*, std::int64_t n, const float* from, Half* to) {
-  TAPEDECK_INDEPENDENT
-  for (std::int64_t j = 0; j < n; ++j) to[j] = to_f16(from[j]).bits;
-}
-void round_row(Bf16*, std::int64_t n, const float* from, Half* to) {
-  TAPEDECK_INDEPENDENT
-  for (std::int64_t j = 0; j < n; ++j) to[j] = to_bf16(from[j]).bits;
-}
-
-template <class H>
-void widen_row(const Half* from, std::int64_t step, std::int64_t n, float* to) {
-  if (step == 1) {
-    TAPEDECK_INDEPENDENT
-    for (std::int64_t j = 0; j < n; ++j) to[j] = to_f32(H{from[j]});
-  } else {
-    for (std::int64_t j = 0; j < n; ++j) to[j] = to_f32(H{from[j * step]});
-  }
-}
 
 // A left factor whose rows lie at any distances.
 Half const* row_of(const Rows<Half>& a, std::int64_t row) { return a.row(row); }
@@ -89,7 +70,7 @@ void sum_in_f32(const A& a, const Matrix<const Half>& b, const HalfTile& t) {
     const std::int64_t k = std::min(kHalfInner, a.cols - inner);
     widen_block<H>(a, t.row, inner, t.m, k, left);
     widen_block<H>(b, inner, t.col, k, t.n, right);
-    dnnl_sgemm('N', 'N', t.m, t.n, k, 1.0f, left, k, right, t.n, inner > 0 ? 1.0f : 0.0f, t.sums, kHalfCols);
+    dnnl_sgemm('N', 'N', t.m, t.n, k, 1.0f, left, k, right, t.n, t.add || inner > 0 ? 1.0f : 0.0f, t.sums, t.stride);
   }
 }
 
@@ -122,39 +103,47 @@ LeftPairs left_pairs(const A& a, std::int64_t row, std::int64_t inner, std::int6
   return packed_rows(rows, step_of(a), m, k, buffer);
 }
 
-template <class A>
-void sum_pairs(const A& a, const Matrix<const Half>& b, const HalfTile& t) {
+// Blocks of both factors as pairs. Tiles of the same columns, one after the other, share the block of the right factor where
+// it holds the whole inner dimension.
+struct PairBlocks {
+  const Half* packed = nullptr;  // where the matrix lies that `right` holds
   alignas(64) Bf16Pair left[kTallRows * kHalfInner / 2];
   alignas(64) Bf16Pair right[kHalfInner / 2 * kHalfCols];
+
+  PairBlocks() {}  // leaves the blocks as they are
+};
+
+template <class A>
+void sum_pairs(const A& a, const Matrix<const Half>& b, const HalfTile& t, PairBlocks& blocks) {
   for (std::int64_t inner = 0; inner < a.cols; inner += kHalfInner) {
     const std::int64_t k = std::min(kHalfInner, a.cols - inner);
     const Half* const block = b.at(inner, t.col);
-    const LeftPairs pairs = left_pairs(a, t.row, inner, t.m, k, left);
-    if (t.m <= kFewBf16Rows && b.col_stride == 1) {
-      multiply_few_bf16_rows(t.m, t.n, k, pairs, block, b.row_stride, t.sums, kHalfCols, inner > 0);
+    const LeftPairs pairs = left_pairs(a, t.row, inner, t.m, k, blocks.left);
+    if (t.m <= kFewBf16Rows && b.col_stride == 1 && t.stride == kHalfCols) {  // it writes up to 127 columns behind the last
+      multiply_few_bf16_rows(t.m, t.n, k, pairs, block, b.row_stride, t.sums, t.stride, t.add || inner > 0);
       continue;
     }
-    pack_bf16_panels(k, t.n, block, b.row_stride, b.col_stride, right);
-    multiply_bf16_pairs(t.m, t.n, (k + 1) / 2, pairs, right, t.sums, kHalfCols, inner > 0);
+    if (k != a.cols || block != blocks.packed) pack_bf16_panels(k, t.n, block, b.row_stride, b.col_stride, blocks.right);
+    blocks.packed = k == a.cols ? block : nullptr;
+    multiply_bf16_pairs(t.m, t.n, (k + 1) / 2, pairs, blocks.right, t.sums, t.stride, t.add || inner > 0);
   }
 }
 
 // ---- the three ops ----
 
 template <class H, class A>
-void sum_tile(HalfProducts way, const A& a, const Matrix<const Half>& b, const HalfTile& t) {
+void sum_tile(HalfProducts way, const A& a, const Matrix<const Half>& b, const HalfTile& t, PairBlocks& blocks) {
   if (a.cols == 0)
-    for (std::int64_t i = 0; i < t.m; ++i) std::fill_n(t.sums + i * kHalfCols, t.n, 0.0f);
+    for (std::int64_t i = 0; i < t.m && !t.add; ++i) std::fill_n(t.sums + i * t.stride, t.n, 0.0f);
   else if (way == HalfProducts::pairs)
-    sum_pairs(a, b, t);
+    sum_pairs(a, b, t, blocks);
   else
     sum_in_f32<H>(a, b, t);
 }
 
 template <class H>
 void round_tile(const HalfTile& t, const Matrix<Half>& c) {
-  for (std::int64_t i = 0; i < t.m; ++i)
-    round_row(static_cast<H*>(nullptr), t.n, t.sums + i * kHalfCols, c.at(t.row + i, t.col));
+  for (std::int64_t i = 0; i < t.m; ++i) round_row<H>(t.n, t.sums + i * kHalfCols, c.at(t.row + i, t.col));
 }
 
 template <class H>
@@ -162,9 +151,9 @@ void add_rounded(const HalfTile& t, const Matrix<const Half>& old, const Matrix<
   float sum[kHalfCols];
   Half product[kHalfCols];
   for (std::int64_t i = 0; i < t.m; ++i) {
-    round_row(static_cast<H*>(nullptr), t.n, t.sums + i * kHalfCols, product);
+    round_row<H>(t.n, t.sums + i * kHalfCols, product);
     for (std::int64_t j = 0; j < t.n; ++j) sum[j] = to_f32(H{*old.at(t.row + i, t.col + j)}) + to_f32(H{product[j]});
-    round_row(static_cast<H*>(nullptr), t.n, sum, c.at(t.row + i, t.col));
+    round_row<H>(t.n, sum, c.at(t.row + i, t.col));
   }
 }
 
@@ -177,20 +166,21 @@ void add_bias(const View& bias, const HalfTile& t) {
     for (std::int64_t j = 0; j < t.n; ++j) t.sums[i * kHalfCols + j] += row[j];
 }
 
-// Calls f(index, tile) for every tile of `batch` products [m,k] x [k,n]. The sums of a tile are undefined.
+// Calls f(index, tile, blocks) for every tile of `batch` products [m,k] x [k,n]. The sums of a tile are undefined.
 template <class F>
 void for_each_tile(HalfProducts way, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const F& f) {
   const std::int64_t cols = (n - 1) / kHalfCols + 1;
   const bool tall = way == HalfProducts::pairs && batch * ((m - 1) / kTallRows + 1) * cols >= kManyTiles;
-  const std::int64_t tile_rows = tall ? kTallRows : kHalfRows, jobs = ((m - 1) / tile_rows + 1) * cols;
+  const std::int64_t tile_rows = tall ? kTallRows : kHalfRows, rows = (m - 1) / tile_rows + 1, jobs = rows * cols;
   const double multiplications =
       static_cast<double>(std::min(m, tile_rows) * std::min(n, kHalfCols)) * static_cast<double>(k + 1);
   parallel_for(batch * jobs, grain_for(multiplications / (way == HalfProducts::pairs ? 80 : 40)),
                [&](std::int64_t first, std::int64_t last) {
                  alignas(64) float sums[kTallRows * kHalfCols];
+                 PairBlocks blocks;
                  for (std::int64_t job = first; job < last; ++job) {
-                   const std::int64_t row = job % jobs / cols * tile_rows, col = job % cols * kHalfCols;
-                   f(job / jobs, HalfTile{row, col, std::min(tile_rows, m - row), std::min(kHalfCols, n - col), sums});
+                   const std::int64_t row = job % rows * tile_rows, col = job % jobs / rows * kHalfCols;
+                   f(job / jobs, HalfTile{row, col, std::min(tile_rows, m - row), std::min(kHalfCols, n - col), sums}, blocks);
                  }
                });
 }
@@ -200,10 +190,11 @@ void matmul_of_halves(const KernelCall& call, HalfProducts way) {
   const View &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
   if (c.numel() == 0) return;
   const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1];
-  for_each_tile(way, c.numel() / (m * n), m, n, a.sizes[a.rank - 1], [&](std::int64_t index, const HalfTile& t) {
-    sum_tile<H>(way, matrix_of<const Half>(a, index), matrix_of<const Half>(b, index), t);
-    round_tile<H>(t, matrix_of<Half>(c, index));
-  });
+  for_each_tile(way, c.numel() / (m * n), m, n, a.sizes[a.rank - 1],
+                [&](std::int64_t index, const HalfTile& t, PairBlocks& blocks) {
+                  sum_tile<H>(way, matrix_of<const Half>(a, index), matrix_of<const Half>(b, index), t, blocks);
+                  round_tile<H>(t, matrix_of<Half>(c, index));
+                });
 }
 
 template <class H>
@@ -211,10 +202,11 @@ void addmm_of_halves(const KernelCall& call, HalfProducts way) {
   const View &old = call.inputs[0], &a = call.inputs[1], &b = call.inputs[2], &c = call.outputs[0];
   if (c.numel() == 0) return;
   const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1];
-  for_each_tile(way, c.numel() / (m * n), m, n, a.sizes[a.rank - 1], [&](std::int64_t index, const HalfTile& t) {
-    sum_tile<H>(way, matrix_of<const Half>(a, index), matrix_of<const Half>(b, index), t);
-    add_rounded<H>(t, matrix_of<const Half>(old, index), matrix_of<Half>(c, index));
-  });
+  for_each_tile(way, c.numel() / (m * n), m, n, a.sizes[a.rank - 1],
+                [&](std::int64_t index, const HalfTile& t, PairBlocks& blocks) {
+                  sum_tile<H>(way, matrix_of<const Half>(a, index), matrix_of<const Half>(b, index), t, blocks);
+                  add_rounded<H>(t, matrix_of<const Half>(old, index), matrix_of<Half>(c, index));
+                });
 }
 
 template <class H>
@@ -224,17 +216,35 @@ void linear_of_halves(const KernelCall& call, HalfProducts way) {
   const std::int64_t k = w.sizes[0], n = w.sizes[1], m = y.numel() / n;
   const Matrix<const Half> b{w.as<const Half>(), k, n, w.strides[0], w.strides[1]};
   const Matrix<Half> c{y.as<Half>(), m, n, n, 1};
-  for_each_tile(way, 1, m, n, k, [&](std::int64_t, const HalfTile& t) {
+  for_each_tile(way, 1, m, n, k, [&](std::int64_t, const HalfTile& t, PairBlocks& blocks) {
     if (x.dense())
-      sum_tile<H>(way, Matrix<const Half>{x.as<const Half>(), m, k, k, 1}, b, t);
+      sum_tile<H>(way, Matrix<const Half>{x.as<const Half>(), m, k, k, 1}, b, t, blocks);
     else
-      sum_tile<H>(way, Rows<Half>{x, k}, b, t);
+      sum_tile<H>(way, Rows<Half>{x, k}, b, t, blocks);
     if (call.n_inputs > 2) add_bias<H>(call.inputs[2], t);
     round_tile<H>(t, c);
   });
 }
 
 }  // namespace
+
+template <class H>
+void multiply_halves(HalfProducts way, const Matrix<const Half>& a, const Matrix<const Half>& b, float* c,
+                     std::int64_t c_stride, bool add) {
+  const std::int64_t tile_rows = way == HalfProducts::pairs ? kTallRows : kHalfRows;
+  PairBlocks blocks;
+  for (std::int64_t col = 0; col < b.cols; col += kHalfCols)
+    for (std::int64_t row = 0; row < a.rows; row += tile_rows)
+      sum_tile<H>(way, a, b,
+                  HalfTile{row, col, std::min(tile_rows, a.rows - row), std::min(kHalfCols, b.cols - col),
+                           c + row * c_stride + col, c_stride, add},
+                  blocks);
+}
+
+template void multiply_halves<F16>(HalfProducts, const Matrix<const Half>&, const Matrix<const Half>&, float*, std::int64_t,
+                                   bool);
+template void multiply_halves<Bf16>(HalfProducts, const Matrix<const Half>&, const Matrix<const Half>&, float*, std::int64_t,
+                                    bool);
 
 HalfProducts half_products(DType dtype) {
   return dtype == DType::bf16 && multiplies_bf16_pairs() ? HalfProducts::pairs : HalfProducts::f32;

@@ -1,11 +1,8 @@
 // Tests products of f16 and bf16 against sums in double precision of the same numbers, by every way that this processor has.
 // Layouts, gaps between rows and threads must not change the bits.
+#include <tapedeck/tests/kernels/halves.h>
 #include <tapedeck/tests/kernels/matrices.h>
 #include <tapedeck/tests/kernels/views.h>
-
-#include <tapedeck/kernels/cpu/products/bf16_pairs.h>
-#include <tapedeck/kernels/cpu/products/half_products.h>
-#include <tapedeck/kernels/half.h>
 
 #include <gtest/gtest.h>
 
@@ -16,33 +13,6 @@ namespace {
 
 namespace cpu = kernels::cpu;
 using cpu::HalfProducts;
-
-float half_value(const Array& a, std::int64_t i) {
-  const std::uint16_t bits = a.at<std::uint16_t>(i);
-  return a.view.dtype == DType::bf16 ? kernels::to_f32(kernels::Bf16{bits}) : kernels::to_f32(kernels::F16{bits});
-}
-
-std::uint16_t half_bits(DType dtype, float x) {
-  return dtype == DType::bf16 ? kernels::to_bf16(x).bits : kernels::to_f16(x).bits;
-}
-
-Array random_halves(Random& random, DType dtype, const Sizes& sizes) {
-  const Array a = make_array(dtype, sizes);
-  std::uniform_real_distribution<float> uniform(-3, 3);
-  for (std::int64_t i = 0; i < a.numel(); ++i) a.at<std::uint16_t>(i) = half_bits(dtype, uniform(random));
-  return a;
-}
-
-struct HalfWay {
-  DType dtype;
-  HalfProducts way;
-};
-
-std::vector<HalfWay> ways_of_this_processor() {
-  std::vector<HalfWay> ways = {{DType::f16, HalfProducts::f32}, {DType::bf16, HalfProducts::f32}};
-  if (cpu::multiplies_bf16_pairs()) ways.push_back({DType::bf16, HalfProducts::pairs});
-  return ways;
-}
 
 using HalfKernel = void (*)(const KernelCall&, HalfProducts);
 
