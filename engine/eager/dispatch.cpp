@@ -14,6 +14,7 @@
 #include <tapedeck/engine/eager/op_observer.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/half_calls.h>
 #include <tapedeck/engine/ir/interruption.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/kernels/half.h>
@@ -226,7 +227,7 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
     workspace = Buffer(Allocator::host(), workspace_bytes(op, in_types, out_types, attrs));
     call.workspace = workspace.data();
     call.workspace_bytes = static_cast<std::size_t>(workspace.bytes());
-    if (runs_in_f32(op, in_types, out_types)) call.f32_kernel = std::exchange(kernel, kernels::run_in_f32);
+    if (runs_in_f32(op, in_types, out_types)) call.f32_kernel = std::exchange(kernel, f32_runner(op));
   }
   if (eager_profile_is_on()) {
     std::int64_t bytes = 0;

@@ -2,7 +2,11 @@
 //
 //       cost_us(matmul, f32[64,784] x f32[784,10]) = max(flops / kFlopsPerUs, bytes / kBytesPerUs) + kDispatchUs
 #include <tapedeck/engine/ir/op.h>
+
+#include <tapedeck/engine/ir/half_calls.h>
 #include <tapedeck/kernels/checked_math.h>
+#include <tapedeck/kernels/cpu/elementwise/half_tiles.h>
+#include <tapedeck/kernels/cpu/elementwise/tiles.h>
 #include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
@@ -113,6 +117,17 @@ bool runs_in_f32(const Op& op, std::span<const Type> inputs, std::span<const Typ
 
 namespace {
 
+bool runs_tile_by_tile(const Op& op) {
+  return op.is(kElementwise) && op.max_outputs == 1 && !op.workspace && op.max_inputs >= 1 &&
+         op.max_inputs <= kernels::cpu::kMostTileOperands;
+}
+
+}  // namespace
+
+Kernel f32_runner(const Op& op) { return runs_tile_by_tile(op) ? &kernels::cpu::run_elementwise_in_f32 : &kernels::run_in_f32; }
+
+namespace {
+
 // The types that a kernel sees when it runs in f32. Adds to *scratch the bytes that the conversion of these tensors takes.
 std::vector<Type> in_f32(std::span<const Type> types, std::int64_t* scratch) {
   std::vector<Type> converted(types.begin(), types.end());
@@ -130,6 +145,7 @@ std::int64_t workspace_by_rule(const Op& op, std::span<const Type> inputs, std::
 
 std::int64_t any_workspace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
   if (!runs_in_f32(op, inputs, outputs)) return workspace_by_rule(op, inputs, outputs, attrs);
+  if (runs_tile_by_tile(op)) return 0;
   std::int64_t scratch = 0;
   const std::vector<Type> in = in_f32(inputs, &scratch), out = in_f32(outputs, &scratch);
   return limited_sum({scratch, workspace_by_rule(op, in, out, attrs)});

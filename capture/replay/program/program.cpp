@@ -16,6 +16,7 @@
 
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/half_calls.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/engine/ops/control.h>
@@ -235,7 +236,7 @@ class Lowering {
     const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
     if (const KernelEntry* entry = entry_of(op))
       return lower_device_call(n, *entry, g_.attributes(node), in_f32, inputs, outputs, 0);
-    add_instruction(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);
+    add_instruction(n, in_f32 ? f32_runner(op) : kernel, g_.attributes(node), inputs, outputs);
     if (in_f32) program_.instructions.back().call.f32_kernel = kernel;
     mark_on_host(op);
   }

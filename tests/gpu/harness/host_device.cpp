@@ -1,7 +1,7 @@
 // The stand-in for a GPU: kernels of the CPU.
 #include <tapedeck/tests/gpu/harness/host_memory.h>
 
-#include <tapedeck/kernels/half.h>
+#include <tapedeck/engine/ir/half_calls.h>
 
 #include <vector>
 
@@ -31,7 +31,7 @@ class HostDevice : public HostMemory {
     Kernel kernel = op.kernels[0];
     if (runs_in_f32(op, types_of(call.inputs, call.n_inputs), types_of(call.outputs, call.n_outputs))) {
       call.f32_kernel = kernel;
-      kernel = kernels::run_in_f32;
+      kernel = f32_runner(op);
     }
     kernel(call);
   }
