@@ -517,7 +517,8 @@ std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, c
   return {first, first + call.n_out};
 }
 
-// Casts the operands: products run in the low dtype, losses and similar ops in f32. The casts are ops and are recorded.
+// Casts the operands: products run in the low dtype, losses and similar ops in f32. The casts are ops and are recorded. An op
+// for f32 that takes halves as they are computes in f32 too, so its halves are not cast.
 std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
                                         std::span<const Type> declared) {
   ThreadState& state = thread_state();
@@ -525,7 +526,8 @@ std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> in
   const DType to = op.is(kLowPrecision) ? state.autocast_dtype : DType::f32;
   std::vector<Tensor> cast_inputs;
   for (const Tensor& t : inputs) {
-    const bool from = t.defined() && is_floating(t.dtype()) && t.dtype() != DType::f64 && t.dtype() != to;
+    const bool stays = t.defined() && op.is(kFullPrecision) && op.is(kNativeHalf) && kernels::is_half(t.dtype());
+    const bool from = t.defined() && is_floating(t.dtype()) && t.dtype() != DType::f64 && t.dtype() != to && !stays;
     const CastAttrs cast_attrs{to};
     cast_inputs.push_back(from ? apply(ops::cast, {&t}, &cast_attrs, site) : t);
   }

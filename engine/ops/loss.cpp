@@ -9,6 +9,7 @@
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/operands.h>
 #include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 
@@ -27,8 +28,17 @@ void require_reduction(const Infer& f, Name reduction) {
   if (r != "none" && r != "mean" && r != "sum") f.fail(fmt::format("reduction must be none, mean or sum, not '{}'", r));
 }
 
-// Infers the loss of scores [n, c, ...] with labels [n, ...] and optional weights [c], and writes it to output 0.
-void infer_class_loss(Infer& f, const char* what, const Type& scores, const Type& labels, const Type* weights, Name reduction) {
+// Cross entropy of f16 and bf16 is f32: a sum over rows that 16 bits cannot hold.
+DType type_of_loss(DType scores) { return kernels::is_half(scores) ? DType::f32 : scores; }
+
+bool has_one_of(const Type& t, const Shape& shape, DType a, DType b) {
+  return t.shape == shape && (t.dtype == a || t.dtype == b);
+}
+
+// Infers the loss of scores [n, c, ...] with labels [n, ...] and optional weights [c], and writes it to output 0. The weights
+// have the type of the scores or of the loss.
+void infer_class_loss(Infer& f, const char* what, const Type& scores, const Type& labels, const Type* weights, Name reduction,
+                      DType loss) {
   infer_require_float(f, scores);
   if (scores.shape.rank < 2) f.fail(fmt::format("{} need at least two dimensions, got {}", what, to_string(scores)));
   if (!is_label(labels.dtype)) f.fail(fmt::format("labels must be i32 or i64, not {}", to_string(labels)));
@@ -38,10 +48,10 @@ void infer_class_loss(Infer& f, const char* what, const Type& scores, const Type
   if (labels.shape != rows) f.fail(fmt::format("labels {} do not fit {} {}", to_string(labels), what, to_string(scores)));
   if (scores.shape[1] < 1) f.fail(fmt::format("no classes in {}", to_string(scores)));
   const Type expected{scores.dtype, {scores.shape[1]}};
-  if (weights && *weights != expected)
+  if (weights && !has_one_of(*weights, expected.shape, expected.dtype, loss))
     f.fail(fmt::format("the weights must be {}, not {}", to_string(expected), to_string(*weights)));
   require_reduction(f, reduction);
-  f.outputs.assign(1, Type{scores.dtype, reduction.view() == "none" ? rows : Shape{}});
+  f.outputs.assign(1, Type{loss, reduction.view() == "none" ? rows : Shape{}});
 }
 
 void require_smoothing(const Infer& f) {
@@ -52,7 +62,7 @@ void require_smoothing(const Infer& f) {
 void infer_cross_entropy(Infer& f) {
   require_smoothing(f);
   infer_class_loss(f, "logits", f.inputs[0], f.inputs[1], f.inputs.size() > 2 ? &f.inputs[2] : nullptr,
-                   f.attributes<CrossEntropyAttrs>().reduction);
+                   f.attributes<CrossEntropyAttrs>().reduction, type_of_loss(f.inputs[0].dtype));
 }
 
 void require_loss_gradient(const Infer& f, const Type& dloss) {
@@ -63,14 +73,14 @@ void infer_cross_entropy_grad(Infer& f) {
   const Type logits = f.inputs[0];
   require_smoothing(f);
   infer_class_loss(f, "logits", logits, f.inputs[1], f.inputs.size() > 3 ? &f.inputs[3] : nullptr,
-                   f.attributes<CrossEntropyAttrs>().reduction);
-  require_loss_gradient(f, f.inputs[2]);
+                   f.attributes<CrossEntropyAttrs>().reduction, type_of_loss(logits.dtype));
+  if (!has_one_of(f.inputs[2], f.outputs[0].shape, logits.dtype, f.outputs[0].dtype)) require_loss_gradient(f, f.inputs[2]);
   f.outputs.assign(1, logits);
 }
 
 void infer_nll_loss(Infer& f) {
   infer_class_loss(f, "log probabilities", f.inputs[0], f.inputs[1], f.inputs.size() > 2 ? &f.inputs[2] : nullptr,
-                   f.attributes<NllAttrs>().reduction);
+                   f.attributes<NllAttrs>().reduction, f.inputs[0].dtype);
 }
 
 void infer_nll_loss_grad(Infer& f) {
@@ -85,7 +95,8 @@ void infer_nll_loss_grad(Infer& f) {
   for (int d = 1; d < rows.rank; ++d) scores.shape.sizes[d + 1] = rows[d];
   if (a.classes < 1 || checked_bytes(scores.dtype, {scores.shape.sizes, static_cast<std::size_t>(scores.shape.rank)}) < 0)
     f.fail(fmt::format("cannot make gradients of {} classes for labels {}", a.classes, to_string(f.inputs[0])));
-  infer_class_loss(f, "log probabilities", scores, f.inputs[0], f.inputs.size() > 2 ? &f.inputs[2] : nullptr, a.reduction);
+  infer_class_loss(f, "log probabilities", scores, f.inputs[0], f.inputs.size() > 2 ? &f.inputs[2] : nullptr, a.reduction,
+                   scores.dtype);
   require_loss_gradient(f, f.inputs[1]);
   f.outputs.assign(1, scores);
 }
@@ -136,6 +147,11 @@ Cost cost_ctc(std::span<const Type> inputs, std::span<const Type> outputs, const
 }
 
 // ---- gradients ----
+
+Tensor of_type(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : cast(t, dtype); }
+
+// Gradients of gradients of halves are computed in f32.
+Tensor widened(const Tensor& t) { return of_type(t, type_of_loss(t.dtype())); }
 
 Tensor class_loss(const Op& op, const Tensor& scores, const Tensor& labels, const Tensor* weights, const void* attrs,
                   Site site) {
@@ -212,21 +228,24 @@ void vjp_cross_entropy(Vjp& b) {
   const Tensor* weights = b.n_inputs() > 2 ? &b.x(2) : nullptr;
   if (b.needs(0)) b.dx(0, cross_entropy_grad(b.x(0), b.x(1), b.dy(), weights, a, b.site()));
   if (weights && b.needs(2))
-    b.dx(2, weight_gradient(neg(log_softmax(b.x(0), 1)), b.x(1), *weights, b.dy(), mul(b.dy(), b.y()),
-                            {a.label_smoothing, a.ignore_index, a.reduction}, b.site()));
+    b.dx(2, of_type(weight_gradient(neg(log_softmax(widened(b.x(0)), 1)), b.x(1), widened(*weights), b.dy(), mul(b.dy(), b.y()),
+                                    {a.label_smoothing, a.ignore_index, a.reduction}, b.site()),
+                    weights->dtype()));
 }
 
 // The gradient of cross_entropy is u_k = s (A p_k - B_k) for each row, with p = softmax(x). A and B hold weights, and s is
 // the scale of the row. This is the gradient of u.
 void vjp_cross_entropy_grad(Vjp& b) {
   const auto& a = b.attributes<CrossEntropyAttrs>();
-  const Tensor* weights = b.n_inputs() > 3 ? &b.x(3) : nullptr;
-  const Tensor &x = b.x(0), &labels = b.x(1), &dloss = b.x(2), &h = b.dy();
+  const Tensor class_weights = b.n_inputs() > 3 ? widened(b.x(3)) : Tensor();
+  const Tensor* weights = b.n_inputs() > 3 ? &class_weights : nullptr;
+  const Tensor x = widened(b.x(0)), dloss = widened(b.x(2)), h = widened(b.dy());
+  const Tensor& labels = b.x(1);
   const Shape& shape = x.shape();
   const bool none = a.reduction.view() == "none";
   if (b.needs(2)) {
     const Tensor unit = cross_entropy_grad(x, labels, full(dloss.shape(), 1, x.dtype(), b.site()), weights, a, b.site());
-    b.dx(2, none ? sum(mul(h, unit), {1}) : sum(mul(h, unit)));
+    b.dx(2, of_type(none ? sum(mul(h, unit), {1}) : sum(mul(h, unit)), b.x(2).dtype()));
   }
   if (b.needs(0)) {
     const Tensor own = label_weights(labels, weights, shape, a.ignore_index, x.dtype(), b.site());
@@ -236,12 +255,13 @@ void vjp_cross_entropy_grad(Vjp& b) {
       scale = add(mul(own, 1 - a.label_smoothing), mul(counts, mul(mean(*weights), a.label_smoothing)));
     }
     if (a.reduction.view() == "mean") scale = div(scale, sum(own));
-    b.dx(0, mul(softmax_grad(softmax(x, 1), h, AxisAttrs{1}), beside_classes(mul(scale, dloss))));
+    b.dx(0, of_type(mul(softmax_grad(softmax(x, 1), h, AxisAttrs{1}), beside_classes(mul(scale, dloss))), b.x(0).dtype()));
   }
   if (weights && b.needs(3)) {
     const Tensor per_class = sub(sum(mul(h, softmax(x, 1)), {1}, true), h);
-    b.dx(3, weight_gradient(per_class, labels, *weights, dloss, sum(mul(h, b.y())),
-                            {a.label_smoothing, a.ignore_index, a.reduction}, b.site()));
+    b.dx(3, of_type(weight_gradient(per_class, labels, *weights, dloss, sum(mul(h, widened(b.y()))),
+                                    {a.label_smoothing, a.ignore_index, a.reduction}, b.site()),
+                    b.x(3).dtype()));
   }
 }
 

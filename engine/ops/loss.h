@@ -14,7 +14,7 @@ OP(cross_entropy,
        .doc = "-log softmax(logits)[label] per label, or their mean or sum; logits [n,c,...], labels i32 or i64 [n,...], "
               "weights of "
               "classes [c] or none",
-       .traits = kFullPrecision,
+       .traits = kFullPrecision | kNativeHalf,
        .min_inputs = 2,
        .max_inputs = 3,
        .attrs = &attr_schema<CrossEntropyAttrs>(),
@@ -32,7 +32,7 @@ OP(cross_entropy,
 OP(cross_entropy_grad,
    {
        .doc = "gradient of cross_entropy for its logits; logits, labels, gradient of the loss, weights of classes or none",
-       .traits = kFullPrecision,
+       .traits = kFullPrecision | kNativeHalf,
        .inplace = {{0, 0}},
        .min_inputs = 3,
        .max_inputs = 4,

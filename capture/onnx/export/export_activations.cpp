@@ -146,14 +146,18 @@ Term reduced_loss(const Term& losses, const Targets& targets, const std::string&
   return sum / reduced("ReduceSum", targets.labels, axes, false);
 }
 
+// The loss of halves is f32, as everything on the way to it.
+Term cast_if_there(const Term& t, DType dtype) { return t.name().empty() ? t : t.as(dtype); }
+
 Terms cross_entropy(N& n) {
   const auto& a = n.attributes<CrossEntropyAttrs>();
+  const DType dtype = n.out().dtype;
+  const Term x = n[0].as(dtype), weights = cast_if_there(n[2], dtype);
   if (a.label_smoothing == 0)
-    return {n.add("SoftmaxCrossEntropyLoss", {n[0], n[1], n[2]}, n.in(0).dtype,
+    return {n.add("SoftmaxCrossEntropyLoss", {x, n[1], weights}, dtype,
                   {{"ignore_index", a.ignore_index}, {"reduction", a.reduction.str()}})};
-  const DType dtype = n.in(0).dtype;
-  const Targets targets = targets_of(n[1], n.in(1), n[2], n.in(0).shape[1], a.ignore_index, a.label_smoothing, dtype);
-  const Term logs = n.add("LogSoftmax", {n[0]}, dtype, {{"axis", 1}});
+  const Targets targets = targets_of(n[1], n.in(1), weights, n.in(0).shape[1], a.ignore_index, a.label_smoothing, dtype);
+  const Term logs = n.add("LogSoftmax", {x}, dtype, {{"axis", 1}});
   const Term losses = -reduced("ReduceSum", logs * targets.classes, {1}, false);
   return {reduced_loss(losses, targets, a.reduction.str(), n.in(1).shape)};
 }
@@ -169,12 +173,13 @@ Term gradient_of_labels(const Term& dy, const Targets& targets, const std::strin
 
 Terms cross_entropy_grad(N& n) {
   const auto& a = n.attributes<CrossEntropyAttrs>();
-  const DType dtype = n.in(0).dtype;
-  const Targets targets = targets_of(n[1], n.in(1), n[3], n.in(0).shape[1], a.ignore_index, a.label_smoothing, dtype);
-  const Term scale = gradient_of_labels(n[2], targets, a.reduction.str(), n.in(1).shape);
-  const Term likely = n.add("Softmax", {n[0]}, dtype, {{"axis", 1}});
+  const DType dtype = kernels::is_half(n.in(0).dtype) ? DType::f32 : n.in(0).dtype;
+  const Term weights = cast_if_there(n[3], dtype);
+  const Targets targets = targets_of(n[1], n.in(1), weights, n.in(0).shape[1], a.ignore_index, a.label_smoothing, dtype);
+  const Term scale = gradient_of_labels(n[2].as(dtype), targets, a.reduction.str(), n.in(1).shape);
+  const Term likely = n.add("Softmax", {n[0].as(dtype)}, dtype, {{"axis", 1}});
   const Term all = a.label_smoothing == 0 ? targets.labels : reduced("ReduceSum", targets.classes, {1}, true);
-  return {(likely * all - targets.classes) * scale};
+  return {((likely * all - targets.classes) * scale).as(n.out().dtype)};
 }
 
 Terms nll_loss(N& n) {

@@ -24,7 +24,8 @@ struct LabelledRows {
   const void* labels;
   bool wide;  // i64 labels, else i32
   std::int64_t ignore_index;
-  const S* weights;  // of classes; null: all 1
+  const S* weights;  // of classes; null: all 1, or in `wide_weights`
+  const Compute<S>* wide_weights;
   KernelFault* fault;
 
   // The label of a row, or -1 if the row is ignored. A label out of range is reported, and the row is ignored.
@@ -36,7 +37,9 @@ struct LabelledRows {
     report_fault(fault, Fault::label_out_of_range, label);
     return -1;
   }
-  TAPEDECK_DEVICE Compute<S> weight(std::int64_t k) const { return weights ? read(weights[k]) : Compute<S>(1); }
+  TAPEDECK_DEVICE Compute<S> weight(std::int64_t k) const {
+    return weights ? read(weights[k]) : wide_weights ? wide_weights[k] : Compute<S>(1);
+  }
   TAPEDECK_DEVICE double weight_of_row(std::int64_t row) const {
     const std::int64_t k = label(row);
     return k < 0 ? 0 : static_cast<double>(weight(k));
@@ -53,8 +56,15 @@ inline bool takes_labels(const KernelCall& call, const View& labels) {
 template <class S>
 LabelledRows<S> labelled_rows(const KernelCall& call, const View& scores, int labels, int weights, std::int64_t ignored) {
   const View& l = call.inputs[labels];
-  const S* of_classes = weights < call.n_inputs ? call.inputs[weights].as<const S>() : nullptr;
-  return {Rows(scores, 1), l.data, l.dtype == DType::i64, ignored, of_classes, call.fault};
+  const View* const w = weights < call.n_inputs ? &call.inputs[weights] : nullptr;
+  const bool wide = w && w->dtype != scores.dtype;
+  return {Rows(scores, 1),
+          l.data,
+          l.dtype == DType::i64,
+          ignored,
+          w && !wide ? w->as<const S>() : nullptr,
+          wide ? w->as<const Compute<S>>() : nullptr,
+          call.fault};
 }
 
 // ---- the workspace: one number of 8 bytes for each row, or two numbers for a gradient, and then the pieces of a fold ----
@@ -72,13 +82,13 @@ inline std::int64_t gradient_bytes(const View& scores) {
 
 // ---- sums over rows ----
 
-// The sum or the mean of the losses of the rows.
-template <class S>
+// The sum or the mean of the losses of the rows, of type L.
+template <class S, class L>
 struct LossTask {
   using A = Two<double>;  // the losses, and the weights if the result is a mean
   LabelledRows<S> r;
   const Compute<S>* losses;
-  S* out;
+  L* out;
   bool mean;
 
   TAPEDECK_DEVICE A identity() const { return {0, 0}; }
@@ -88,7 +98,7 @@ struct LossTask {
     return {static_cast<double>(losses[row]), mean ? r.weight_of_row(row) : 0};
   }
   TAPEDECK_DEVICE void finish(std::int64_t, const A& total) const {
-    *out = written<S>(static_cast<Compute<S>>(mean ? total.a / total.b : total.a));
+    *out = written<L>(static_cast<Compute<S>>(mean ? total.a / total.b : total.a));
   }
 };
 
@@ -108,41 +118,43 @@ struct WeightTask {
 };
 
 // The losses of the rows go to the result, or to the workspace.
-template <class S>
+template <class S, class L>
 struct Losses {
-  S* out;                // null: to the workspace
+  L* out;                // null: to the workspace
   Compute<S>* in_order;  // the workspace
 
   TAPEDECK_DEVICE void set(std::int64_t row, Compute<S> loss) const {
     if (out)
-      out[row] = written<S>(loss);
+      out[row] = written<L>(loss);
     else
       in_order[row] = loss;
   }
 };
 
-template <class S>
-Losses<S> losses_of(const KernelCall& call, Reduction reduction) {
-  return {reduction == Reduction::none ? call.outputs[0].as<S>() : nullptr, static_cast<Compute<S>*>(call.workspace)};
+template <class S, class L>
+Losses<S, L> losses_of(const KernelCall& call, Reduction reduction) {
+  return {reduction == Reduction::none ? call.outputs[0].as<L>() : nullptr, static_cast<Compute<S>*>(call.workspace)};
 }
 
-template <class S>
+template <class S, class L>
 void fold_losses(const KernelCall& call, const LabelledRows<S>& r, Reduction reduction) {
   if (reduction == Reduction::none) return;
-  const LossTask<S> task{r, static_cast<const Compute<S>*>(call.workspace), call.outputs[0].as<S>(),
-                         reduction == Reduction::mean};
+  const LossTask<S, L> task{r, static_cast<const Compute<S>*>(call.workspace), call.outputs[0].as<L>(),
+                            reduction == Reduction::mean};
   fold_lengthwise(call, task, Pieces(1, r.rows.rows), static_cast<char*>(call.workspace) + round_up(8 * r.rows.rows));
 }
 
 // The factor of a row's gradient: the gradient of its loss, divided by the divisor of a mean.
 template <class S>
 struct RowScale {
-  const S* dloss;
+  const S* dloss;  // null: `wide_dloss`
+  const Compute<S>* wide_dloss;
   const Compute<S>* divisor;  // null: 1
   bool per_row;
 
   TAPEDECK_DEVICE Compute<S> of(std::int64_t row) const {
-    const Compute<S> d = read(dloss[per_row ? row : 0]);
+    const std::int64_t at = per_row ? row : 0;
+    const Compute<S> d = dloss ? read(dloss[at]) : wide_dloss[at];
     return divisor ? d / *divisor : d;
   }
 };
@@ -150,7 +162,9 @@ struct RowScale {
 // Starts the fold of the divisor, if there is one.
 template <class S>
 RowScale<S> row_scale(const KernelCall& call, const LabelledRows<S>& r, const View& dloss, Reduction reduction) {
-  RowScale<S> scale{dloss.as<const S>(), nullptr, reduction == Reduction::none};
+  const bool wide = dloss.dtype != call.outputs[0].dtype;
+  RowScale<S> scale{wide ? nullptr : dloss.as<const S>(), wide ? dloss.as<const Compute<S>>() : nullptr, nullptr,
+                    reduction == Reduction::none};
   if (reduction != Reduction::mean) return scale;
   auto* const divisor = static_cast<Compute<S>*>(call.workspace);
   fold_lengthwise(call, WeightTask<S>{r, divisor, false}, Pieces(1, r.rows.rows), static_cast<char*>(call.workspace) + 16);
@@ -164,7 +178,7 @@ template <class S>
 struct CrossEntropyArgs {
   LabelledRows<S> r;
   const S* x;
-  Losses<S> losses;
+  Losses<S, Compute<S>> losses;
   Compute<S> smoothing;
 };
 
@@ -320,10 +334,10 @@ void cross_entropy_of(const KernelCall& call) {
   const auto& attrs = call.attributes<CrossEntropyAttrs>();
   const Reduction reduction = reduction_of(attrs.reduction);
   const auto r = labelled_rows<S>(call, call.inputs[0], 1, 2, attrs.ignore_index);
-  const CrossEntropyArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S>(call, reduction),
+  const CrossEntropyArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S, Compute<S>>(call, reduction),
                               static_cast<Compute<S>>(attrs.label_smoothing)};
   cross_entropy_each_row(call, a);
-  fold_losses(call, r, reduction);
+  fold_losses<S, Compute<S>>(call, r, reduction);
 }
 
 template <class S>
@@ -333,7 +347,7 @@ void cross_entropy_grad_of(const KernelCall& call) {
   CrossEntropyGradArgs<S> a{
       r, call.inputs[0].as<const S>(), call.outputs[0].as<S>(), {}, static_cast<Compute<S>>(attrs.label_smoothing), nullptr};
   a.scale = row_scale(call, r, call.inputs[2], reduction_of(attrs.reduction));
-  if (a.smoothing != 0 && r.weights) {
+  if (a.smoothing != 0 && (r.weights || r.wide_weights)) {
     auto* const total = static_cast<Compute<S>*>(call.workspace) + 1;
     fold_lengthwise(call, WeightTask<S>{r, total, true}, Pieces(1, r.rows.n), static_cast<char*>(call.workspace) + 16);
     a.all_weights = total;
@@ -347,7 +361,7 @@ template <class S>
 struct NllArgs {
   LabelledRows<S> r;
   const S* x;
-  Losses<S> losses;
+  Losses<S, S> losses;
 };
 
 template <class S>
@@ -381,9 +395,9 @@ void nll_loss_of(const KernelCall& call) {
   const auto& attrs = call.attributes<NllAttrs>();
   const Reduction reduction = reduction_of(attrs.reduction);
   const auto r = labelled_rows<S>(call, call.inputs[0], 1, 2, attrs.ignore_index);
-  const NllArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S>(call, reduction)};
+  const NllArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S, S>(call, reduction)};
   launch(call, &nll_rows<S>, for_items(r.rows.rows), a);
-  fold_losses(call, r, reduction);
+  fold_losses<S, S>(call, r, reduction);
 }
 
 template <class S>
@@ -409,7 +423,7 @@ std::int64_t nll_loss_grad_workspace(const KernelCall& call) { return folds::gra
 
 void cross_entropy(const KernelCall& call) {
   if (!folds::takes_labels(call, call.inputs[1])) return;
-  for_floats(call, call.outputs[0].dtype, [&](auto t) { folds::cross_entropy_of<decltype(t)>(call); });
+  for_floats(call, call.inputs[0].dtype, [&](auto t) { folds::cross_entropy_of<decltype(t)>(call); });
 }
 void cross_entropy_grad(const KernelCall& call) {
   if (!folds::takes_labels(call, call.inputs[1])) return;

@@ -55,11 +55,19 @@ void check_cross_entropy(const Case& c) {
   if (c.weighted)
     for (auto* operands : {&forward, &backward, &nll_backward}) operands->push_back(weights);
   const auto made = [&](const Sizes& sizes) { return make_array(c.dtype, sizes); };
+  const bool half = kernels::is_half(c.dtype);
+  const DType wide = half ? DType::f32 : c.dtype;  // the type of the loss of cross_entropy
   const double sum = Name(c.reduction).view() == "sum" ? 20 * static_cast<double>(labels.numel()) : 20;
-  compare(emulated::cross_entropy, emulated::cross_entropy_workspace, cpu::cross_entropy, 0, {forward, {made(rows)}, &attrs},
-          {sum});
+  compare(emulated::cross_entropy, emulated::cross_entropy_workspace, cpu::cross_entropy, 0,
+          {forward, {make_array(wide, rows)}, &attrs}, {sum});
   compare(emulated::cross_entropy_grad, emulated::cross_entropy_grad_workspace, cpu::cross_entropy_grad, 0,
           {backward, {made(c.scores)}, &attrs}, {4});
+  if (half) {  // the gradient of the loss, and the weights, have the type of the loss
+    std::vector<Array> of_loss = {x, labels, random_numbers(c.random, wide, rows, 0.5, 2)};
+    if (c.weighted) of_loss.push_back(random_numbers(c.random, wide, {c.scores[1]}, 0.5, 2));
+    compare(emulated::cross_entropy_grad, emulated::cross_entropy_grad_workspace, cpu::cross_entropy_grad, 0,
+            {of_loss, {made(c.scores)}, &attrs}, {4});
+  }
   compare(emulated::nll_loss, emulated::nll_loss_workspace, cpu::nll_loss, 0, {forward, {made(rows)}, &nll}, {sum});
   compare(emulated::nll_loss_grad, emulated::nll_loss_grad_workspace, cpu::nll_loss_grad, 0,
           {nll_backward, {made(c.scores)}, &nll_grad}, {4});
