@@ -517,6 +517,25 @@ std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, c
   return {first, first + call.n_out};
 }
 
+// Whether the last two dimensions lie the other way round, as those of a transposed matrix.
+bool lies_turned(const TensorImpl& t) {
+  const int r = t.shape.rank;
+  return r >= 2 && t.strides[r - 2] == 1 && t.strides[r - 1] > 1;
+}
+
+// The cast of an operand of autocast. A product takes matrices of any strides, so a matrix that lies turned is cast as it lies,
+// and stays turned: the cast reads and writes neighbours.
+Tensor autocast_to(const Op& op, const Tensor& t, const CastAttrs& attrs, Site site) {
+  if (!(op.is(kMatrixStrides) || op.is(kAnyStrides)) || !lies_turned(*t.impl())) return apply(ops::cast, {&t}, &attrs, site);
+  static const Op& transpose = *find_op("transpose");
+  PermuteAttrs turned;
+  for (int i = 0; i < t.rank(); ++i) turned.axes.push_back(i);
+  std::swap(turned.axes.items[t.rank() - 2], turned.axes.items[t.rank() - 1]);
+  const Tensor as_it_lies = apply(transpose, {&t}, &turned, site);
+  const Tensor low = apply(ops::cast, {&as_it_lies}, &attrs, site);
+  return apply(transpose, {&low}, &turned, site);
+}
+
 // Casts the operands: products run in the low dtype, losses and similar ops in f32. The casts are ops and are recorded. An op
 // for f32 that takes halves as they are computes in f32 too, so its halves are not cast.
 std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
@@ -529,7 +548,7 @@ std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> in
     const bool stays = t.defined() && op.is(kFullPrecision) && op.is(kNativeHalf) && kernels::is_half(t.dtype());
     const bool from = t.defined() && is_floating(t.dtype()) && t.dtype() != DType::f64 && t.dtype() != to && !stays;
     const CastAttrs cast_attrs{to};
-    cast_inputs.push_back(from ? apply(ops::cast, {&t}, &cast_attrs, site) : t);
+    cast_inputs.push_back(from ? autocast_to(op, t, cast_attrs, site) : t);
   }
   return apply_all(op, cast_inputs, attrs, site, declared);
 }

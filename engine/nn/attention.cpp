@@ -1,3 +1,4 @@
+#include <tapedeck/engine/nn/affine.h>
 #include <tapedeck/engine/nn/attention.h>
 #include <tapedeck/engine/nn/hooks.h>
 #include <tapedeck/engine/nn/rows.h>
@@ -45,17 +46,15 @@ Tensor MultiheadAttention::projected(const Tensor& x, std::int64_t first, std::i
   const std::int64_t size = in_weight.size(0);
   const bool all = count == 3;
   const Tensor weight = all ? in_weight : slice(in_weight, 1, first * size, (first + count) * size);
-  const Tensor y = matmul(as_rows(x), weight);
-  if (!in_bias.defined()) return rows_like(y, x);
-  return rows_like(add(y, all ? in_bias : slice(in_bias, 0, first * size, (first + count) * size)), x);
+  if (!in_bias.defined()) return rows_like(matmul(as_rows(x), weight), x);
+  return rows_like(affine(as_rows(x), weight, all ? in_bias : slice(in_bias, 0, first * size, (first + count) * size)), x);
 }
 
 Tensor MultiheadAttention::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
   const AttentionOptions how{mask, options.causal};
   const Tensor y = scaled_dot_product_attention(in_heads(q, heads), in_heads(k, heads), in_heads(v, heads), how);
   const Tensor joined = reshape(transpose(y, {0, 2, 1, 3}), {q.size(0) * q.size(1), in_weight.size(0)});
-  const Tensor out = matmul(joined, out_weight);
-  return rows_like(out_bias.defined() ? add(out, out_bias) : out, q);
+  return rows_like(affine(joined, out_weight, out_bias), q);
 }
 
 Tensor MultiheadAttention::operator()(const Arg& x, const Tensor& mask) {

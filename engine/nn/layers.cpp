@@ -1,5 +1,6 @@
 #include <tapedeck/engine/nn/layers.h>
 
+#include <tapedeck/engine/nn/affine.h>
 #include <tapedeck/engine/nn/conv.h>
 #include <tapedeck/engine/nn/hooks.h>
 
@@ -13,10 +14,7 @@ Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::in
       bias(options.bias ? parameter("bias", initial_uniform(*this, "bias", {out}, in)) : Tensor()) {}
 
 Tensor Linear::operator()(const Arg& operand) {
-  return hooked(*this, operand, [&](const Arg& x) {
-    const Tensor y = matmul(x, weight);
-    return bias.defined() ? add(y, bias) : y;
-  });
+  return hooked(*this, operand, [&](const Arg& x) { return affine(x, weight, bias); });
 }
 
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, Stride stride,

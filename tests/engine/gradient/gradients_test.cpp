@@ -276,6 +276,22 @@ TEST(AutocastScope, RunsProductsLowAndLossesHigh) {
   EXPECT_MENTIONS(message_of<UsageError>([] { Autocast wrong(DType::f32); }), "[autocast] casts to f16 or bf16, not f32");
 }
 
+// Such a matrix is cast as it lies; results and gradients are those of a cast into rows.
+TEST(AutocastScope, CastsATransposedMatrixLikeAnyOther) {
+  const Tensor x = normal({4, 8}), w = normal({3, 8}).requires_grad(true), same = w.detach().requires_grad(true);
+  Tensor y;
+  {
+    const Autocast autocast(DType::bf16);
+    y = matmul(x, transpose_last(w));
+  }
+  const Tensor wanted = matmul(cast(x, DType::bf16), cast(contiguous(transpose_last(same)), DType::bf16));
+  EXPECT_EQ(y.dtype(), DType::bf16);
+  EXPECT_EQ(cast(y, DType::f32).to_vector<float>(), cast(wanted, DType::f32).to_vector<float>());
+  backward(sum(square(cast(y, DType::f32))));
+  backward(sum(square(cast(wanted, DType::f32))));
+  EXPECT_EQ(w.grad().to_vector<float>(), same.grad().to_vector<float>());
+}
+
 // The mask of kept operands has 32 bits. The last bit stands for all further operands.
 TEST(CustomGradient, TakesAnyNumberOfOperandsAndResults) {
   std::vector<Tensor> xs;

@@ -58,6 +58,23 @@ TEST(Module, LinearIsAProductAndASum) {
   EXPECT_EQ(net.conv(normal({2, 2, 6, 6})).shape(), (Shape{2, 5, 6, 6}));
 }
 
+// The bias is added before the sum is rounded, so that what follows is of the low dtype too.
+TEST(Module, LinearUnderAutocastHasTheLowDtype) {
+  Module root;
+  Linear layer(root, "layer", 3, 2);
+  const Tensor x = normal({5, 3});
+  Tensor y;
+  {
+    const Autocast autocast(DType::bf16);
+    y = layer(x);
+  }
+  EXPECT_EQ(y.dtype(), DType::bf16);
+  const Tensor exact = add(matmul(cast(cast(x, DType::bf16), DType::f32), cast(cast(layer.weight, DType::bf16), DType::f32)),
+                           cast(cast(layer.bias, DType::bf16), DType::f32));
+  const std::vector<float> got = cast(y, DType::f32).to_vector<float>(), wanted = exact.to_vector<float>();
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], std::fabs(wanted[i]) / 256 + 1e-6f);
+}
+
 // Lists of plain numbers were once in the order kernel, padding, stride. They do not compile.
 static_assert(std::is_constructible_v<Conv2d, Module&, const char*, int, int, int>);
 static_assert(!std::is_constructible_v<Conv2d, Module&, const char*, int, int, int, int>);
