@@ -4,6 +4,7 @@
 #include <tapedeck/kernels/attrs/activation.h>
 #include <tapedeck/kernels/attrs/functions.h>
 #include <tapedeck/kernels/attrs/loss.h>
+#include <tapedeck/kernels/half.h>
 
 #include <cmath>
 #include <limits>

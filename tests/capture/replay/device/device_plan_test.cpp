@@ -54,7 +54,7 @@ TEST(DevicePlan, ABudgetHoldsForAllMemoryOnTheDevice) {
 TEST(DevicePlan, ABudgetInPercentLeavesScratchAside) {
   const auto fake = std::make_shared<test::FakeRuntime>();
   const ScopedDevice device(fake);
-  const Graph g = step_of("mlp_attention", "bf16");
+  const Graph g = step_of("resnet18", "bf16");
   const PlanOptions percent = {.budget_percent = 95, .device = DeviceType::cuda};
   const Plan plan = make_device_plan(g, percent);
   ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;
