@@ -5,6 +5,7 @@
 //
 //       mse_loss(x, t)  =  mean(square(x - t))
 #include <tapedeck/engine/eager/call_scope.h>
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/operands.h>
@@ -28,17 +29,17 @@ void require_reduction(const Infer& f, Name reduction) {
   if (r != "none" && r != "mean" && r != "sum") f.fail(fmt::format("reduction must be none, mean or sum, not '{}'", r));
 }
 
-// Cross entropy of f16 and bf16 is f32: a sum over rows that 16 bits cannot hold.
-DType type_of_loss(DType scores) { return kernels::is_half(scores) ? DType::f32 : scores; }
+// The type in which losses of scores are computed.
+DType type_of_sums(DType scores) { return kernels::is_half(scores) ? DType::f32 : scores; }
 
 bool has_one_of(const Type& t, const Shape& shape, DType a, DType b) {
   return t.shape == shape && (t.dtype == a || t.dtype == b);
 }
 
-// Infers the loss of scores [n, c, ...] with labels [n, ...] and optional weights [c], and writes it to output 0. The weights
-// have the type of the scores or of the loss.
+// Infers the loss of scores [n, c, ...] with labels [n, ...] and optional weights [c], and writes it to output 0, with the type
+// of the scores. The weights have this type, or `wide`.
 void infer_class_loss(Infer& f, const char* what, const Type& scores, const Type& labels, const Type* weights, Name reduction,
-                      DType loss) {
+                      DType wide) {
   infer_require_float(f, scores);
   if (scores.shape.rank < 2) f.fail(fmt::format("{} need at least two dimensions, got {}", what, to_string(scores)));
   if (!is_label(labels.dtype)) f.fail(fmt::format("labels must be i32 or i64, not {}", to_string(labels)));
@@ -48,10 +49,10 @@ void infer_class_loss(Infer& f, const char* what, const Type& scores, const Type
   if (labels.shape != rows) f.fail(fmt::format("labels {} do not fit {} {}", to_string(labels), what, to_string(scores)));
   if (scores.shape[1] < 1) f.fail(fmt::format("no classes in {}", to_string(scores)));
   const Type expected{scores.dtype, {scores.shape[1]}};
-  if (weights && !has_one_of(*weights, expected.shape, expected.dtype, loss))
+  if (weights && !has_one_of(*weights, expected.shape, expected.dtype, wide))
     f.fail(fmt::format("the weights must be {}, not {}", to_string(expected), to_string(*weights)));
   require_reduction(f, reduction);
-  f.outputs.assign(1, Type{loss, reduction.view() == "none" ? rows : Shape{}});
+  f.outputs.assign(1, Type{scores.dtype, reduction.view() == "none" ? rows : Shape{}});
 }
 
 void require_smoothing(const Infer& f) {
@@ -60,9 +61,11 @@ void require_smoothing(const Infer& f) {
 }
 
 void infer_cross_entropy(Infer& f) {
+  const auto& a = f.attributes<CrossEntropyAttrs>();
+  const DType wide = type_of_sums(f.inputs[0].dtype);
   require_smoothing(f);
-  infer_class_loss(f, "logits", f.inputs[0], f.inputs[1], f.inputs.size() > 2 ? &f.inputs[2] : nullptr,
-                   f.attributes<CrossEntropyAttrs>().reduction, type_of_loss(f.inputs[0].dtype));
+  infer_class_loss(f, "logits", f.inputs[0], f.inputs[1], f.inputs.size() > 2 ? &f.inputs[2] : nullptr, a.reduction, wide);
+  if (a.loss_in_f32) f.outputs[0].dtype = wide;
 }
 
 void require_loss_gradient(const Infer& f, const Type& dloss) {
@@ -71,10 +74,11 @@ void require_loss_gradient(const Infer& f, const Type& dloss) {
 
 void infer_cross_entropy_grad(Infer& f) {
   const Type logits = f.inputs[0];
+  const DType wide = type_of_sums(logits.dtype);
   require_smoothing(f);
   infer_class_loss(f, "logits", logits, f.inputs[1], f.inputs.size() > 3 ? &f.inputs[3] : nullptr,
-                   f.attributes<CrossEntropyAttrs>().reduction, type_of_loss(logits.dtype));
-  if (!has_one_of(f.inputs[2], f.outputs[0].shape, logits.dtype, f.outputs[0].dtype)) require_loss_gradient(f, f.inputs[2]);
+                   f.attributes<CrossEntropyAttrs>().reduction, wide);
+  if (!has_one_of(f.inputs[2], f.outputs[0].shape, logits.dtype, wide)) require_loss_gradient(f, f.inputs[2]);
   f.outputs.assign(1, logits);
 }
 
@@ -151,7 +155,7 @@ Cost cost_ctc(std::span<const Type> inputs, std::span<const Type> outputs, const
 Tensor of_type(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : cast(t, dtype); }
 
 // Gradients of gradients of halves are computed in f32.
-Tensor widened(const Tensor& t) { return of_type(t, type_of_loss(t.dtype())); }
+Tensor widened(const Tensor& t) { return of_type(t, type_of_sums(t.dtype())); }
 
 Tensor class_loss(const Op& op, const Tensor& scores, const Tensor& labels, const Tensor* weights, const void* attrs,
                   Site site) {
@@ -224,13 +228,15 @@ Tensor weight_gradient(const Tensor& per_class, const Tensor& labels, const Tens
 }
 
 void vjp_cross_entropy(Vjp& b) {
-  const auto& a = b.attributes<CrossEntropyAttrs>();
+  CrossEntropyAttrs a = b.attributes<CrossEntropyAttrs>();
+  a.loss_in_f32 = false;  // the gradient has the type of the scores in any case
   const Tensor* weights = b.n_inputs() > 2 ? &b.x(2) : nullptr;
   if (b.needs(0)) b.dx(0, cross_entropy_grad(b.x(0), b.x(1), b.dy(), weights, a, b.site()));
-  if (weights && b.needs(2))
-    b.dx(2, of_type(weight_gradient(neg(log_softmax(widened(b.x(0)), 1)), b.x(1), widened(*weights), b.dy(), mul(b.dy(), b.y()),
-                                    {a.label_smoothing, a.ignore_index, a.reduction}, b.site()),
-                    weights->dtype()));
+  if (!weights || !b.needs(2)) return;
+  const Tensor dy = widened(b.dy()), total = mul(dy, widened(b.y()));
+  b.dx(2, of_type(weight_gradient(neg(log_softmax(widened(b.x(0)), 1)), b.x(1), widened(*weights), dy, total,
+                                  {a.label_smoothing, a.ignore_index, a.reduction}, b.site()),
+                  weights->dtype()));
 }
 
 // The gradient of cross_entropy is u_k = s (A p_k - B_k) for each row, with p = softmax(x). A and B hold weights, and s is
@@ -370,7 +376,8 @@ Tensor soft_cross_entropy(const Arg& logits, const Tensor& target, const CrossEn
 Tensor cross_entropy(const Arg& logits, const Tensor& labels, const CrossEntropyOptions& o) {
   if (logits.tensor().defined() && labels.defined() && is_floating(labels.dtype()) && labels.shape() == logits.tensor().shape())
     return soft_cross_entropy(logits, labels, o);
-  const CrossEntropyAttrs attrs{o.label_smoothing, o.ignore_index, o.reduction};
+  const bool in_f32 = thread_state().autocast && logits.tensor().defined() && kernels::is_half(logits.tensor().dtype());
+  const CrossEntropyAttrs attrs{o.label_smoothing, o.ignore_index, o.reduction, in_f32};
   return class_loss(ops::cross_entropy, logits.tensor(), labels, o.weights.defined() ? &o.weights : nullptr, &attrs,
                     logits.site());
 }

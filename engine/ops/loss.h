@@ -12,8 +12,7 @@ namespace tapedeck TAPEDECK_API {
 OP(cross_entropy,
    {
        .doc = "-log softmax(logits)[label] per label, or their mean or sum; logits [n,c,...], labels i32 or i64 [n,...], "
-              "weights of "
-              "classes [c] or none",
+              "weights of classes [c] or none; under autocast the loss of half logits is f32",
        .traits = kFullPrecision | kNativeHalf,
        .min_inputs = 2,
        .max_inputs = 3,

@@ -6,13 +6,15 @@
 namespace tapedeck TAPEDECK_API {
 
 // cross_entropy cross_entropy_grad. `reduction` is "none", "mean" or "sum", here and in the structs below. Rows with the label
-// `ignore_index` are left out: of the sum, and of the count that a mean divides by.
+// `ignore_index` are left out: of the sum, and of the count that a mean divides by. With `loss_in_f32` the loss of f16 and bf16
+// scores is f32, as under autocast; else it has their type. The gradient does not read it.
 struct CrossEntropyAttrs {
   double label_smoothing = 0;
   std::int64_t ignore_index = -100;
   Name reduction = "mean";
+  bool loss_in_f32 = false;
   ATTR_FIELDS(ATTR_FIELD(CrossEntropyAttrs, label_smoothing), never_size(ATTR_FIELD(CrossEntropyAttrs, ignore_index)),
-              ATTR_FIELD(CrossEntropyAttrs, reduction))
+              ATTR_FIELD(CrossEntropyAttrs, reduction), ATTR_FIELD(CrossEntropyAttrs, loss_in_f32))
 };
 
 // nll_loss: as CrossEntropyAttrs, without smoothing.

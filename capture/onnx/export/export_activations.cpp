@@ -147,7 +147,7 @@ Term reduced_loss(const Term& losses, const Targets& targets, const std::string&
   return sum / reduced("ReduceSum", targets.labels, axes, false);
 }
 
-// The loss of halves is f32, as everything on the way to it.
+// Operands that may be absent, in the type in which the loss is computed.
 Term cast_if_there(const Term& t, DType dtype) { return t.name().empty() ? t : t.as(dtype); }
 
 Terms cross_entropy(N& n) {

@@ -107,8 +107,14 @@ T total_weight(const ClassRows<T, Label, W>& r) {
   });
 }
 
-// Writes the loss of every row, or the sum or the mean of all losses. losses(begin, end, out) writes the losses of the rows
-// [begin, end).
+// The sum or the mean of the losses of all rows. losses(begin, end, out) writes the losses of the rows [begin, end).
+template <class T, class Label, class W, class F>
+T reduced_loss(const ClassRows<T, Label, W>& r, Reduction reduction, const F& losses) {
+  const T total = sum_rows<T>(r.rows, losses);
+  return reduction == Reduction::sum ? total : total / total_weight(r);
+}
+
+// Writes the loss of every row, or the sum or the mean of all losses.
 template <class T, class Label, class W, class F>
 void reduce_rows(const KernelCall& call, const ClassRows<T, Label, W>& r, Reduction reduction, std::int64_t grain, F&& losses) {
   T* out = call.outputs[0].as<T>();
@@ -116,8 +122,7 @@ void reduce_rows(const KernelCall& call, const ClassRows<T, Label, W>& r, Reduct
     parallel_for(r.rows, grain, [&](std::int64_t begin, std::int64_t end) { losses(begin, end, out + begin); });
     return;
   }
-  const T total = sum_rows<T>(r.rows, losses);
-  *out = reduction == Reduction::sum ? total : total / total_weight(r);
+  *out = reduced_loss(r, reduction, losses);
 }
 
 // The factor of a row's gradient: the gradient of its loss, divided by the divisor of a mean.

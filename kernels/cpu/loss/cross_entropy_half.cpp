@@ -154,13 +154,32 @@ void long_gradient(const RowsOfHalves<Label, W>& r, const LongRow<H>& x, std::in
 
 // ---- the two ops ----
 
+// reduce_rows with a result of halves.
+template <class H, class Label, class W, class F>
+void reduce_rows_to_halves(const KernelCall& call, const RowsOfHalves<Label, W>& r, Reduction reduction, std::int64_t grain,
+                           const F& losses) {
+  Half* out = call.outputs[0].as<Half>();
+  if (reduction != Reduction::none) {
+    const float loss = reduced_loss(r, reduction, losses);
+    return round_row<H>(1, &loss, out);
+  }
+  parallel_for(r.rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    float block[kRowBlock];
+    for (std::int64_t at = begin; at < end; at += kRowBlock) {
+      const std::int64_t count = std::min<std::int64_t>(kRowBlock, end - at);
+      losses(at, at + count, block);
+      round_row<H>(count, block, out + at);
+    }
+  });
+}
+
 template <class H, class Label, class W>
 void losses_of_halves(const KernelCall& call) {
   const auto& attrs = call.attributes<CrossEntropyAttrs>();
   const RowsOfHalves<Label, W> r(call, call.inputs[0], 1, 2, attrs.ignore_index);
   const Half* x = call.inputs[0].as<Half>();
   const float smoothing = static_cast<float>(attrs.label_smoothing);
-  reduce_rows(call, r, reduction_of(attrs.reduction), r.grain(1.0, 10), [&](std::int64_t begin, std::int64_t end, float* out) {
+  const auto losses = [&](std::int64_t begin, std::int64_t end, float* out) {
     if (r.classes > kManyClasses) {
       for (std::int64_t row = begin; row < end; ++row)
         out[row - begin] = long_loss(r, long_row<H>(r, x, row), r.label(row), smoothing);
@@ -173,7 +192,10 @@ void losses_of_halves(const KernelCall& call) {
           widen_rows<H>(r, x, row, width, block), in, static_cast<float*>(nullptr),
           [&](const Lines& s, const auto& from, float*) { line_losses(r, from[0], row, s, smoothing, out + (row - begin)); });
     });
-  });
+  };
+  const Reduction reduction = reduction_of(attrs.reduction);
+  if (call.outputs[0].dtype == DType::f32) return reduce_rows(call, r, reduction, r.grain(1.0, 10), losses);
+  reduce_rows_to_halves<H>(call, r, reduction, r.grain(1.0, 10), losses);
 }
 
 template <class H, class Label, class W>

@@ -1,4 +1,5 @@
-// cross_entropy and its gradient for scores of f16 and bf16, which are widened in near memory. Sums and the loss are f32.
+// cross_entropy and its gradient for scores of f16 and bf16, which are widened in near memory. Sums are f32; the loss is f32,
+// or rounded once to the type of the scores.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>

@@ -82,13 +82,34 @@ inline std::int64_t gradient_bytes(const View& scores) {
 
 // ---- sums over rows ----
 
-// The sum or the mean of the losses of the rows, of type L.
-template <class S, class L>
+// Losses of the type of the scores, or of the type in which they are computed.
+template <class S>
+struct LossNumbers {
+  S* narrow;         // null: `wide`
+  Compute<S>* wide;  // null: `narrow`
+
+  TAPEDECK_DEVICE void set(std::int64_t i, Compute<S> loss) const {
+    if (narrow)
+      narrow[i] = written<S>(loss);
+    else
+      wide[i] = loss;
+  }
+};
+
+template <class S>
+LossNumbers<S> loss_numbers(const KernelCall& call) {
+  const View& out = call.outputs[0];
+  if (out.dtype == call.inputs[0].dtype) return {out.as<S>(), nullptr};
+  return {nullptr, out.as<Compute<S>>()};
+}
+
+// The sum or the mean of the losses of the rows.
+template <class S>
 struct LossTask {
   using A = Two<double>;  // the losses, and the weights if the result is a mean
   LabelledRows<S> r;
   const Compute<S>* losses;
-  L* out;
+  LossNumbers<S> out;
   bool mean;
 
   TAPEDECK_DEVICE A identity() const { return {0, 0}; }
@@ -98,7 +119,7 @@ struct LossTask {
     return {static_cast<double>(losses[row]), mean ? r.weight_of_row(row) : 0};
   }
   TAPEDECK_DEVICE void finish(std::int64_t, const A& total) const {
-    *out = written<L>(static_cast<Compute<S>>(mean ? total.a / total.b : total.a));
+    out.set(0, static_cast<Compute<S>>(mean ? total.a / total.b : total.a));
   }
 };
 
@@ -117,30 +138,18 @@ struct WeightTask {
   TAPEDECK_DEVICE void finish(std::int64_t, A total) const { *out = static_cast<Compute<S>>(total); }
 };
 
-// The losses of the rows go to the result, or to the workspace.
-template <class S, class L>
-struct Losses {
-  L* out;                // null: to the workspace
-  Compute<S>* in_order;  // the workspace
-
-  TAPEDECK_DEVICE void set(std::int64_t row, Compute<S> loss) const {
-    if (out)
-      out[row] = written<L>(loss);
-    else
-      in_order[row] = loss;
-  }
-};
-
-template <class S, class L>
-Losses<S, L> losses_of(const KernelCall& call, Reduction reduction) {
-  return {reduction == Reduction::none ? call.outputs[0].as<L>() : nullptr, static_cast<Compute<S>*>(call.workspace)};
+// The losses of the rows go to the result, or in order to the workspace.
+template <class S>
+LossNumbers<S> losses_of(const KernelCall& call, Reduction reduction) {
+  if (reduction == Reduction::none) return loss_numbers<S>(call);
+  return {nullptr, static_cast<Compute<S>*>(call.workspace)};
 }
 
-template <class S, class L>
+template <class S>
 void fold_losses(const KernelCall& call, const LabelledRows<S>& r, Reduction reduction) {
   if (reduction == Reduction::none) return;
-  const LossTask<S, L> task{r, static_cast<const Compute<S>*>(call.workspace), call.outputs[0].as<L>(),
-                            reduction == Reduction::mean};
+  const LossTask<S> task{r, static_cast<const Compute<S>*>(call.workspace), loss_numbers<S>(call),
+                         reduction == Reduction::mean};
   fold_lengthwise(call, task, Pieces(1, r.rows.rows), static_cast<char*>(call.workspace) + round_up(8 * r.rows.rows));
 }
 
@@ -178,7 +187,7 @@ template <class S>
 struct CrossEntropyArgs {
   LabelledRows<S> r;
   const S* x;
-  Losses<S, Compute<S>> losses;
+  LossNumbers<S> losses;
   Compute<S> smoothing;
 };
 
@@ -334,10 +343,10 @@ void cross_entropy_of(const KernelCall& call) {
   const auto& attrs = call.attributes<CrossEntropyAttrs>();
   const Reduction reduction = reduction_of(attrs.reduction);
   const auto r = labelled_rows<S>(call, call.inputs[0], 1, 2, attrs.ignore_index);
-  const CrossEntropyArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S, Compute<S>>(call, reduction),
+  const CrossEntropyArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S>(call, reduction),
                               static_cast<Compute<S>>(attrs.label_smoothing)};
   cross_entropy_each_row(call, a);
-  fold_losses<S, Compute<S>>(call, r, reduction);
+  fold_losses(call, r, reduction);
 }
 
 template <class S>
@@ -361,7 +370,7 @@ template <class S>
 struct NllArgs {
   LabelledRows<S> r;
   const S* x;
-  Losses<S, S> losses;
+  LossNumbers<S> losses;
 };
 
 template <class S>
@@ -395,9 +404,9 @@ void nll_loss_of(const KernelCall& call) {
   const auto& attrs = call.attributes<NllAttrs>();
   const Reduction reduction = reduction_of(attrs.reduction);
   const auto r = labelled_rows<S>(call, call.inputs[0], 1, 2, attrs.ignore_index);
-  const NllArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S, S>(call, reduction)};
+  const NllArgs<S> a{r, call.inputs[0].as<const S>(), losses_of<S>(call, reduction)};
   launch(call, &nll_rows<S>, for_items(r.rows.rows), a);
-  fold_losses<S, S>(call, r, reduction);
+  fold_losses(call, r, reduction);
 }
 
 template <class S>

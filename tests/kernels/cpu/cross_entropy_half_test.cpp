@@ -71,6 +71,10 @@ void expect_bits_of_f32(Random& random, const ClassCase& c) {
   run_class_loss(kernels::cpu::cross_entropy, c.attrs, with_class_weights({o.wide_scores, o.labels}, o.wide_weights),
                  wide_loss);
   EXPECT_TRUE(same_bits(loss, wide_loss));
+  const Array rounded = make_array(c.dtype, o.rows);
+  run_class_loss(kernels::cpu::cross_entropy, c.attrs, with_class_weights({o.scores, o.labels}, o.weights), rounded);
+  for (std::int64_t i = 0; i < rounded.numel(); ++i)
+    ASSERT_EQ(rounded.at<std::uint16_t>(i), half_bits(c.dtype, wide_loss.at<float>(i))) << i;
   const Array dx = make_array(c.dtype, c.scores), wide_dx = make_array(DType::f32, c.scores);
   run_class_loss(kernels::cpu::cross_entropy_grad, c.attrs,
                  with_class_weights({o.wide_scores, o.labels, o.dloss}, o.wide_weights), wide_dx);

@@ -189,7 +189,6 @@ struct SingleResult {
 };
 constexpr SingleResult kSingleResults[] = {
     {"scaled_dot_product_attention", 1, "backward takes exponentials of differences from it"},
-    {"cross_entropy", 0, "a sum over rows, which 16 bits cannot hold"},
     {"global_norm", 0, "a sum of squares over all parameters, which 16 bits cannot hold"},
 };
 

@@ -56,10 +56,11 @@ void check_cross_entropy(const Case& c) {
     for (auto* operands : {&forward, &backward, &nll_backward}) operands->push_back(weights);
   const auto made = [&](const Sizes& sizes) { return make_array(c.dtype, sizes); };
   const bool half = kernels::is_half(c.dtype);
-  const DType wide = half ? DType::f32 : c.dtype;  // the type of the loss of cross_entropy
+  const DType wide = half ? DType::f32 : c.dtype;  // which the loss of cross_entropy may have
   const double sum = Name(c.reduction).view() == "sum" ? 20 * static_cast<double>(labels.numel()) : 20;
-  compare(emulated::cross_entropy, emulated::cross_entropy_workspace, cpu::cross_entropy, 0,
-          {forward, {make_array(wide, rows)}, &attrs}, {sum});
+  for (const DType loss : {c.dtype, wide})
+    compare(emulated::cross_entropy, emulated::cross_entropy_workspace, cpu::cross_entropy, 0,
+            {forward, {make_array(loss, rows)}, &attrs}, {sum});
   compare(emulated::cross_entropy_grad, emulated::cross_entropy_grad_workspace, cpu::cross_entropy_grad, 0,
           {backward, {made(c.scores)}, &attrs}, {4});
   if (half) {  // the gradient of the loss, and the weights, have the type of the loss
