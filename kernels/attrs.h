@@ -5,7 +5,8 @@
 //
 // A default-constructed struct holds the default values. A field that has no sensible default is listed with ATTR_REQUIRED: the
 // parser refuses a text that leaves this field out.
-// never_size(), size_list() and may_scale() around a field state its FieldUse.
+// never_size(), size_list() and may_scale() around a field state its FieldUse; added_later() says that files exist which lack
+// it.
 #pragma once
 
 #include <tapedeck/kernels/dtype.h>
@@ -99,6 +100,7 @@ struct Field {
   std::uint16_t offset;
   bool required;
   FieldUse use = FieldUse::any;
+  bool added_later = false;  // a text has it only where it differs from its default, so that older texts stay as they are
 };
 
 constexpr Field with_use(Field field, FieldUse use) {
@@ -108,6 +110,10 @@ constexpr Field with_use(Field field, FieldUse use) {
 constexpr Field never_size(const Field& field) { return with_use(field, FieldUse::never_size); }
 constexpr Field size_list(const Field& field) { return with_use(field, FieldUse::size_list); }
 constexpr Field may_scale(const Field& field) { return with_use(field, FieldUse::may_scale); }
+constexpr Field added_later(Field field) {
+  field.added_later = true;
+  return field;
+}
 
 // The description of one attribute struct for code that does not know its C++ type: the fields, the size in bytes, and a
 // pointer to a default-constructed struct.

@@ -13,6 +13,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tapedeck {
@@ -151,18 +152,25 @@ void append_field(std::string& out, const void* attrs, const Field& field) {
   }
 }
 
+bool is_default(const Op& op, const void* attributes, const Field& field) {
+  std::string stated, usual;
+  append_field(stated, attributes, field);
+  append_field(usual, op.attrs->defaults, field);
+  return stated == usual;
+}
+
 void append_attributes(std::string& out, const Graph& graph, const Node& node, std::int64_t max_inline) {
   if (node.attrs == kNone || fields_of(*node.op).empty()) return;
-  const char* separator = " {";
+  bool first = true;
   for (const Field& field : fields_of(*node.op)) {
-    out += separator;
-    separator = ", ";
+    if (field.added_later && is_default(*node.op, graph.attributes(node), field)) continue;
+    out += std::exchange(first, false) ? " {" : ", ";
     if (field.kind == FieldKind::tensor)
       append_literal(out, field, graph.literal(node), max_inline);
     else
       append_field(out, graph.attributes(node), field);
   }
-  out += '}';
+  if (!first) out += '}';
 }
 
 // ---- nodes ----

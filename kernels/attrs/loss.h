@@ -14,7 +14,7 @@ struct CrossEntropyAttrs {
   Name reduction = "mean";
   bool loss_in_f32 = false;
   ATTR_FIELDS(ATTR_FIELD(CrossEntropyAttrs, label_smoothing), never_size(ATTR_FIELD(CrossEntropyAttrs, ignore_index)),
-              ATTR_FIELD(CrossEntropyAttrs, reduction), ATTR_FIELD(CrossEntropyAttrs, loss_in_f32))
+              ATTR_FIELD(CrossEntropyAttrs, reduction), added_later(ATTR_FIELD(CrossEntropyAttrs, loss_in_f32)))
 };
 
 // nll_loss: as CrossEntropyAttrs, without smoothing.

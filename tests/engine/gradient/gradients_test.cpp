@@ -277,6 +277,25 @@ TEST(AutocastScope, RunsProductsLowAndLossesHigh) {
 }
 
 // Such a matrix is cast as it lies; results and gradients are those of a cast into rows.
+TEST(AutocastScope, AloneMakesTheLossOfHalvesF32) {
+  const Tensor labels = from_vector(std::vector<std::int32_t>{0, 1, 2, 0}, {4});
+  const Tensor x = cast(normal({4, 3}), DType::bf16), plain = x.detach().requires_grad(true),
+               cast_up = x.detach().requires_grad(true);
+  const Tensor loss = cross_entropy(plain, labels);
+  EXPECT_EQ(loss.dtype(), DType::bf16);
+  Tensor wide;
+  {
+    const Autocast autocast(DType::bf16);
+    wide = cross_entropy(cast_up, labels);
+  }
+  ASSERT_EQ(wide.dtype(), DType::f32);
+  EXPECT_TRUE(bit_equal(cast(wide, DType::bf16), loss));
+  backward(loss);
+  backward(wide);
+  EXPECT_EQ(plain.grad().dtype(), DType::bf16);
+  EXPECT_TRUE(bit_equal(plain.grad(), cast_up.grad()));
+}
+
 TEST(AutocastScope, CastsATransposedMatrixLikeAnyOther) {
   const Tensor x = normal({4, 8}), w = normal({3, 8}).requires_grad(true), same = w.detach().requires_grad(true);
   Tensor y;

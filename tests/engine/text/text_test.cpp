@@ -28,6 +28,16 @@ TEST(Text, a_training_step) {
 )");
 }
 
+// Files of before lack the attribute, and their losses of halves are halves.
+TEST(Text, an_attribute_that_was_added_later_prints_where_it_is_not_the_default) {
+  expect_golden(R"(graph losses(%x: bf16[4,3], %y: i32[4]) {
+  %a: bf16[] = cross_entropy(%x, %y) {label_smoothing=0.0, ignore_index=-100, reduction="mean"}
+  %b: f32[] = cross_entropy(%x, %y) {label_smoothing=0.0, ignore_index=-100, reduction="mean", loss_in_f32=true}
+  return %a, %b
+}
+)");
+}
+
 TEST(Text, every_note) {
   expect_golden(R"(graph notes(%x: f32[4]) state(%m: f32[4] [role=moment], %c: i64[] [role=counter]) {
   %h: f32[4] = relu(%x)                              [region=3, path="fc1", site="train.cpp:12"]
