@@ -158,6 +158,13 @@ SavedRegion read_region(const JsonValue& object) {
   return region;
 }
 
+// The view of the memory plan in the step is that of the session.
+SavedRegion read_memory_region(const JsonValue& object) {
+  SavedRegion region = read_region(object);
+  if (region.path.empty()) region.place = {};
+  return region;
+}
+
 Bookmark read_bookmark(const JsonValue& object) {
   const std::optional<JsonValue> name = object.find("name");
   if (!name || name->as_string().empty()) throw JsonError("a bookmark has a \"name\"");
@@ -231,7 +238,7 @@ constexpr MemberReader kMembers[] = {
     {"recorded_order", [](const JsonValue& v, SavedSession* s) { s->recorded_order = v.as_bool(); }},
     {"wishes", [](const JsonValue& v, SavedSession* s) { s->wishes = list_of(v, read_wish); }},
     {"place", [](const JsonValue& v, SavedSession* s) { s->place = read_place(v); }},
-    {"memory_region", [](const JsonValue& v, SavedSession* s) { s->memory_region = read_region(v); }},
+    {"memory_region", [](const JsonValue& v, SavedSession* s) { s->memory_region = read_memory_region(v); }},
     {"graph_region", [](const JsonValue& v, SavedSession* s) { s->graph_region = read_region(v); }},
     {"range", [](const JsonValue& v, SavedSession* s) { s->range = read_nodes(v); }},
     {"bookmarks", [](const JsonValue& v, SavedSession* s) { s->bookmarks = list_of(v, read_bookmark); }},
