@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 
@@ -118,8 +119,8 @@ bool runs_in_f32(const Op& op, std::span<const Type> inputs, std::span<const Typ
 namespace {
 
 bool runs_tile_by_tile(const Op& op) {
-  return op.is(kElementwise) && op.max_outputs == 1 && !op.workspace && op.max_inputs >= 1 &&
-         op.max_inputs <= kernels::cpu::kMostTileOperands;
+  static_assert(std::numeric_limits<decltype(op.max_inputs)>::max() <= kernels::cpu::kMostTileOperands);
+  return op.is(kElementwise) && op.max_outputs == 1 && !op.workspace && op.max_inputs >= 1;
 }
 
 }  // namespace
