@@ -10,6 +10,7 @@
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/export_picture.h>
 #include <tapedeck/viewer/model/tool_command.h>
+#include <tapedeck/viewer/panels/graph.h>
 #include <tapedeck/viewer/panels/inspector.h>
 #include <tapedeck/viewer/plan/plan_unit.h>
 #include <tapedeck/viewer/planning/default_source.h>

@@ -5,6 +5,7 @@
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/drawing/messages.h>
 #include <tapedeck/viewer/drawing/theme.h>
+#include <tapedeck/viewer/model/document.h>
 #include <tapedeck/viewer/planning/available_memory.h>
 #include <tapedeck/viewer/start/onnx_dialog.h>
 #include <tapedeck/viewer/words/colours.h>
