@@ -13,7 +13,9 @@
 #include <tapedeck/engine/eager/eviction.h>
 #include <tapedeck/engine/eager/op_observer.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/compare_nodes.h>
 #include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/graph_access.h>
 #include <tapedeck/engine/ir/half_calls.h>
 #include <tapedeck/engine/ir/interruption.h>
 #include <tapedeck/engine/ir/strides.h>
@@ -93,11 +95,18 @@ bool cacheable(const Op& op, int n) {
   return n <= Signature::kInputs && !op.is(kDeclaredTypes) && (!op.attrs || op.attrs->size <= Signature::kAttrBytes);
 }
 
+// Attribute structs have bytes that belong to no field, such as those behind a bool, and they may hold anything.
+bool same_attributes(const Op& op, const void* a, const void* b) {
+  if (std::memcmp(a, b, op.attrs->size) == 0) return true;
+  const std::span<const Field> fields = fields_of(op);
+  return std::all_of(fields.begin(), fields.end(), [&](const Field& field) { return same_field(a, b, field); });
+}
+
 bool matches(const Signature& s, const Op& op, TensorImpl* const* in, int n, const void* attrs) {
   if (s.n_inputs != n) return false;
   for (int i = 0; i < n; ++i)
     if (s.inputs[i].dtype != in[i]->dtype || s.inputs[i].shape != in[i]->shape) return false;
-  return !op.attrs || std::memcmp(s.attrs, attrs, op.attrs->size) == 0;
+  return !op.attrs || same_attributes(op, s.attrs, attrs);
 }
 
 Signature* find(const Signatures& all, const Call& c) {

@@ -12,6 +12,9 @@
 
 namespace tapedeck {
 
+// Whether an attribute is the same in two attribute structs. Bits are compared: -0.0 and 0.0 differ, and a NaN equals itself.
+bool same_field(const void* a, const void* b, const Field& field);
+
 // Whether an attribute of two nodes of one op is the same. REQUIRES: both nodes have attributes.
 bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, const Field& field);
 

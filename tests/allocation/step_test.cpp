@@ -2,13 +2,19 @@
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/kernels/parallel.h>
 
 #include <tapedeck/tests/allocation/every_allocation.h>
+#include <tapedeck/tests/allocation/failures.h>
 #include <tapedeck/tests/allocation/training.h>
 #include <tapedeck/tests/capture/replay_check.h>
 
 #include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstring>
 
 namespace tapedeck {
 namespace {
@@ -26,6 +32,25 @@ TEST(AllocationFails, InAStepOfAWarmThread) {
     const std::string loss = bits(training.step());
     return loss + training.bits_of_state();
   });
+}
+
+// The types that an op inferred are remembered by its attributes. Bytes between their fields do not count.
+TEST(Allocations, AreAsFewWhateverLiesBehindTheFieldsOfAttributes) {
+  const Tensor x = full({4, 3}, 0.5), labels = from_vector(std::vector<std::int64_t>{0, 1, 2, 1}, {4});
+  const NoGrad no_grad;
+  const kernels::OneThreadScope one_thread;
+  const auto allocations = [&](unsigned char filling) {
+    const CrossEntropyAttrs attrs;
+    alignas(CrossEntropyAttrs) unsigned char bytes[sizeof(CrossEntropyAttrs)];
+    std::memcpy(bytes, &attrs, sizeof attrs);
+    for (std::size_t i = offsetof(CrossEntropyAttrs, loss_in_f32) + 1; i < sizeof bytes; ++i) bytes[i] = filling;
+    const test::FailAllocation none;
+    apply(ops::cross_entropy, {&x, &labels}, bytes, {});
+    return none.counted();
+  };
+  allocations(0);
+  const long warm = allocations(0);
+  EXPECT_EQ(allocations(0xAB), warm);
 }
 
 TEST(AllocationFails, InTheFirstStepsOfANewThread) {
