@@ -8,6 +8,7 @@
 #include <tapedeck/engine/eager/derive_saved.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/graph_access.h>
 
 #include <algorithm>
 #include <mutex>
@@ -205,6 +206,36 @@ void append(std::string& key, const Type& t) {
   append(key, t.shape.sizes, static_cast<std::size_t>(t.shape.rank) * sizeof(std::int64_t));
 }
 
+std::size_t bytes_of(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::integer:
+      return sizeof(std::int64_t);
+    case FieldKind::real:
+      return sizeof(double);
+    case FieldKind::boolean:
+      return sizeof(bool);
+    case FieldKind::string:
+      return sizeof(Name);
+    case FieldKind::dtype:
+      return sizeof(DType);
+    case FieldKind::tensor:
+      return sizeof(TensorIndex);
+    case FieldKind::ints:
+      break;
+  }
+  return sizeof(Ints::size);  // which comes first
+}
+
+// The fields alone: the bytes between them may hold anything.
+void append(std::string& key, const Op& op, const void* attrs) {
+  for (const Field& field : fields_of(op)) {
+    append(key, static_cast<const unsigned char*>(attrs) + field.offset, bytes_of(field.kind));
+    if (field.kind != FieldKind::ints) continue;
+    const Ints& list = field_of<Ints>(attrs, field);
+    append(key, list.items, static_cast<std::size_t>(list.size) * sizeof(std::int64_t));
+  }
+}
+
 // Returns one object for all equal answers. It is never destroyed, so the cache can be emptied while tapes point to its
 // answers.
 const Derived* interned(Derived d) {
@@ -237,7 +268,7 @@ const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<cons
   append(key, &need, sizeof need);
   key.push_back(two_parts ? 'p' : 'w');
   for (const Type& t : inputs) append(key, t);
-  if (op.attrs) append(key, attrs, op.attrs->size);
+  append(key, op, attrs);
   {
     std::lock_guard lock(mutex);
     auto it = cache->find(key);
