@@ -1,4 +1,4 @@
-// What a file is that is no tape, by its first bytes: for messages, and for programs that open a graph under any name.
+// The kind of a file that is no tape, by its first bytes: for messages, and for programs that open a graph under any name.
 #pragma once
 
 #include <tapedeck/kernels/export.h>

@@ -80,26 +80,6 @@ bool states(const Pattern& p, std::string_view attribute) {
   return false;
 }
 
-std::size_t field_size(const Field& field) {
-  switch (field.kind) {
-    case FieldKind::integer:
-      return sizeof(std::int64_t);
-    case FieldKind::real:
-      return sizeof(double);
-    case FieldKind::boolean:
-      return sizeof(bool);
-    case FieldKind::string:
-      return sizeof(Name);
-    case FieldKind::dtype:
-      return sizeof(DType);
-    case FieldKind::ints:
-      return sizeof(Ints);
-    case FieldKind::tensor:
-      return sizeof(TensorIndex);
-  }
-  return 0;
-}
-
 const Field* find_field(const Op& op, const Field& like) {
   for (const Field& field : fields_of(op))
     if (std::string_view(field.name) == like.name && field.kind == like.kind) return &field;
@@ -178,7 +158,8 @@ class Matcher {
       for (const Field& field : fields_of(*op)) {
         if (states(rule.from, field.name) || (rule.to.op && find_field(*rule.to.op, field))) continue;
         const auto* value = reinterpret_cast<const unsigned char*>(attrs.data()) + field.offset;
-        if (std::memcmp(value, static_cast<const unsigned char*>(op->attrs->defaults) + field.offset, field_size(field)) != 0)
+        if (std::memcmp(value, static_cast<const unsigned char*>(op->attrs->defaults) + field.offset,
+                        field_bytes(field.kind)) != 0)
           return false;
       }
     return true;
@@ -268,7 +249,7 @@ class Algebra {
       for (const auto& [left, attrs] : match.attributes)
         if (const Field* other = find_field(*left, field))
           std::memcpy(bytes + field.offset, reinterpret_cast<const unsigned char*>(attrs.data()) + other->offset,
-                      field_size(field));
+                      field_bytes(field.kind));
     return store;
   }
 

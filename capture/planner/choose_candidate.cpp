@@ -165,7 +165,7 @@ std::vector<Candidate*> cheapest_at_steps(const Limits& limits, const std::vecto
   return rungs;
 }
 
-// What a budget takes, and whether it gets searched offsets. Null: no candidate fits.
+// The candidate that a budget takes, and whether its offsets are searched. Null: no candidate fits.
 struct Taken {
   const Candidate* candidate = nullptr;
   bool searched = false;

@@ -206,32 +206,15 @@ void append(std::string& key, const Type& t) {
   append(key, t.shape.sizes, static_cast<std::size_t>(t.shape.rank) * sizeof(std::int64_t));
 }
 
-std::size_t bytes_of(FieldKind kind) {
-  switch (kind) {
-    case FieldKind::integer:
-      return sizeof(std::int64_t);
-    case FieldKind::real:
-      return sizeof(double);
-    case FieldKind::boolean:
-      return sizeof(bool);
-    case FieldKind::string:
-      return sizeof(Name);
-    case FieldKind::dtype:
-      return sizeof(DType);
-    case FieldKind::tensor:
-      return sizeof(TensorIndex);
-    case FieldKind::ints:
-      break;
-  }
-  return sizeof(Ints::size);  // which comes first
-}
-
 // The fields alone: the bytes between them may hold anything.
 void append(std::string& key, const Op& op, const void* attrs) {
   for (const Field& field : fields_of(op)) {
-    append(key, static_cast<const unsigned char*>(attrs) + field.offset, bytes_of(field.kind));
-    if (field.kind != FieldKind::ints) continue;
+    if (field.kind != FieldKind::ints) {
+      append(key, static_cast<const unsigned char*>(attrs) + field.offset, field_bytes(field.kind));
+      continue;
+    }
     const Ints& list = field_of<Ints>(attrs, field);
+    append(key, &list.size, sizeof list.size);
     append(key, list.items, static_cast<std::size_t>(list.size) * sizeof(std::int64_t));
   }
 }

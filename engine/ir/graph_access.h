@@ -27,6 +27,27 @@ const T& field_of(const void* attrs, const Field& field) {
   return *reinterpret_cast<const T*>(static_cast<const unsigned char*>(attrs) + field.offset);
 }
 
+// The bytes that a field of this kind takes in an attribute struct.
+inline std::size_t field_bytes(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::integer:
+      return sizeof(std::int64_t);
+    case FieldKind::real:
+      return sizeof(double);
+    case FieldKind::boolean:
+      return sizeof(bool);
+    case FieldKind::string:
+      return sizeof(Name);
+    case FieldKind::dtype:
+      return sizeof(DType);
+    case FieldKind::ints:
+      return sizeof(Ints);
+    case FieldKind::tensor:
+      return sizeof(TensorIndex);
+  }
+  return 0;
+}
+
 inline std::span<const Field> fields_of(const Op& op) {
   return op.attrs ? std::span<const Field>(op.attrs->fields, static_cast<std::size_t>(op.attrs->n_fields))
                   : std::span<const Field>();

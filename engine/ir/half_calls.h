@@ -1,4 +1,4 @@
-// How a kernel without an f16 or bf16 version is called on the CPU (runs_in_f32).
+// The call of a kernel without an f16 or bf16 version on the CPU (runs_in_f32).
 #pragma once
 
 #include <tapedeck/engine/ir/op.h>

@@ -1,4 +1,4 @@
-// How the parts of windows look that Qt draws.
+// The look of those parts of windows that Qt draws.
 #pragma once
 
 #include <QtWidgets/QProxyStyle>

@@ -121,7 +121,7 @@ float long_loss(const RowsOfHalves<Label, W>& r, const LongRow<H>& x, std::int64
          smoothing / static_cast<float>(r.classes) * smooth_loss(x, total, r.weights);
 }
 
-// How the gradient of one row is computed; see line_gradients.
+// The numbers that the gradient of one row needs beside its scores; see line_gradients.
 struct RowGradient {
   float scale, smoothing, all_weights;
 };

@@ -1,5 +1,5 @@
-// What attention of f32 and f64 (attention.cpp) shares with that of halves (attention_half.cpp): the sizes of a call, its
-// blocks of scores, the mask of a block, and the sums of exponentials of a query.
+// The parts that attention of f32 and f64 (attention.cpp) shares with attention of halves (attention_half.cpp): the sizes of
+// a call, its blocks of scores, the mask of a block, and the sums of exponentials of a query.
 #pragma once
 
 #include <tapedeck/kernels/attrs/attention.h>
