@@ -11,6 +11,7 @@
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/passes/uniform_values.h>
+#include <tapedeck/engine/ir/compare_nodes.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
@@ -157,10 +158,7 @@ class Matcher {
     for (const auto& [op, attrs] : match.attributes)
       for (const Field& field : fields_of(*op)) {
         if (states(rule.from, field.name) || (rule.to.op && find_field(*rule.to.op, field))) continue;
-        const auto* value = reinterpret_cast<const unsigned char*>(attrs.data()) + field.offset;
-        if (std::memcmp(value, static_cast<const unsigned char*>(op->attrs->defaults) + field.offset,
-                        field_bytes(field.kind)) != 0)
-          return false;
+        if (!same_field(attrs.data(), op->attrs->defaults, field)) return false;
       }
     return true;
   }
